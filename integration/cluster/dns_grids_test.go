@@ -129,6 +129,7 @@ func (w *namesCluster) gridNames() {
 			w.becomes(machine, name+"-0.hosts-svc.default.svc.cluster.local", w.address(name+"-"+zone+"-0"))
 		}
 	}
+	w.becomes("bj-1", "x-0.hosts-svc.default.svc.cluster.local", w.address("x-0"))
 	wrong := []string{"app-zone-0", "db-a-0", "app-0", "db-0", "zone-app-a-0", "a-db-zone-0"}
 	w.allCounted(func() {
 		for _, machine := range []string{"bj-1", "gz-1"} {

@@ -177,7 +177,10 @@ func (h *fleetHub) joinsAgain(t *testing.T, before dynamic.Interface) {
 		return nil
 	})
 	after, _ := as(t, data)
-	must(t, after, get(fleetClusters, "", "west"), create(leases, lease("fleet-west", "member")))
+	must(t, after, get(fleetClusters, "", "west"))
+	nodes.Eventually(t, "the quota knows that the Lease has gone, and it is made again", func() error {
+		return create(leases, lease("fleet-west", "member")).do(t.Context(), after)
+	})
 	c, err := h.objects.Resource(fleetClusters).Get(t.Context(), "west", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

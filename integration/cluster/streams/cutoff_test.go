@@ -51,7 +51,7 @@ func (w *world) isolate(machines ...string) {
 				fmt.Fprintf(&script, "-A PREROUTING -s %s -j DROP\n-A PREROUTING -d %[1]s -j DROP\n-A OUTPUT -d %[1]s -j DROP\n", far)
 			}
 			script.WriteString("COMMIT\n")
-			_, err := w.run(m, fmt.Sprintf("%s-restore --noflush <<'END'\n%sEND\n", tool(m, f), script.String()))
+			_, err := w.run(m, fmt.Sprintf("%s-restore --noflush --wait=60 <<'END'\n%sEND\n", tool(m, f), script.String()))
 			w.must(err)
 		}
 	}
@@ -61,7 +61,7 @@ func (w *world) mend(machines ...string) {
 	w.t.Helper()
 	for _, m := range machines {
 		for _, f := range netns.Families() {
-			_, err := w.run(m, tool(m, f)+" -t raw -F")
+			_, err := w.run(m, tool(m, f)+" --wait=60 -t raw -F")
 			w.must(err)
 		}
 	}
