@@ -157,7 +157,7 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 // (another is not) and back when it is on, and labels and Nodes can be removed.
 func TestNodesComeAndGo(t *testing.T) {
 	t.Parallel()
-	c := ForTest(t, Options{NodeGrace: 4 * time.Second})
+	c := ForTest(t, Options{NodeGrace: 10 * time.Second})
 	c.AddNode(t, "gz-1", nil)
 	c.AddNode(t, "bj-1", nil)
 	c.Apply(t, webIn("beijing", "echo:1", 1))
