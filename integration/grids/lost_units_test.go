@@ -89,10 +89,12 @@ func TestAllNodesDeleted(t *testing.T) {
 	f.addGrids(1, "replicas: 0")
 	f.settled()
 	before := f.lives()
-	for _, unit := range f.units {
-		f.DeleteNode(t, nodeName(unit, 0))
-	}
-	f.overdue(before, 2*time.Second)
+	f.whilePaused(func() {
+		for _, unit := range f.units {
+			f.DeleteNode(t, nodeName(unit, 0))
+		}
+		f.overdue(before, 2*time.Second)
+	})
 	f.wantHeld(metav1.ConditionTrue)
 	f.poke("held")
 	f.wantLives(before)
@@ -191,9 +193,14 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 		}
 		return nil
 	})
-	for _, unit := range f.units[:20] {
-		f.RemoveLabels(t, nodeName(unit, 0), "location")
-	}
+	f.whilePaused(func() {
+		lost := map[string]types.UID{}
+		for _, unit := range f.units[:20] {
+			f.RemoveLabels(t, nodeName(unit, 0), "location")
+			lost["grid-00-"+unit] = before["grid-00-"+unit]
+		}
+		f.overdue(lost, 2*time.Second)
+	})
 	budgetSpent := func() {
 		t.Helper()
 		f.eventually("two children are deleted, and the others wait", func() error {
@@ -222,6 +229,16 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 		budgetSpent()
 	}
 	f.expectEvents("grid-00", "DeletionHeld", 1)
+}
+
+// whilePaused does what shall count as one loss: else the grace of the unit that is lost first may
+// be over before the others are lost.
+func (f *fleet) whilePaused(do func()) {
+	f.t.Helper()
+	f.mergeIntoGrid(`{"metadata":{"annotations":{"superedge.io/paused":"true"}}}`)
+	f.poke("paused")
+	do()
+	f.mergeIntoGrid(`{"metadata":{"annotations":{"superedge.io/paused":null}}}`)
 }
 
 // overdue waits until all children are marked as lost and their graces are over.
