@@ -73,7 +73,7 @@ func (f analyzeFlags) run(ctx context.Context, in *inputs, std command.Stdio) (a
 	if err != nil {
 		return analyze.Report{}, err
 	}
-	config := analyze.Config{Topology: in.Topology(), Rules: rulesConfig(in.Options), Grids: grids, Namespace: f.namespace}
+	config := analyze.Config{Topology: in.Topology(), Rules: rulesConfig(in.Options), Grids: grids, Namespace: f.namespace, Cluster: len(in.Manifests) == 0}
 	if err := config.CheckNamespace(snapshot); err != nil {
 		return analyze.Report{}, err
 	}

@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAnalyzeGridsOfACluster: Grids of a cluster have findings. Without their definitions, or
-// without the right to list them, the rest has.
+// TestAnalyzeGridsOfACluster: Grids of a cluster have findings, and so have Services without rules.
+// Without the definitions of Grids, or without the right to list them, the rest has.
 func TestAnalyzeGridsOfACluster(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,7 +31,9 @@ func TestAnalyzeGridsOfACluster(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bj-1", Labels: map[string]string{"location": "beijing"}}}
 	typo := clusterIP("web", "172.16.33.232", 80)
 	typo.Annotations = map[string]string{"topologyKeys": `["locaton"]`}
-	put(t, api, node, typo)
+	headless := clusterIP("headless", corev1.ClusterIPNone, 80)
+	headless.Annotations = map[string]string{"topologyKeys": "location"}
+	put(t, api, node, typo, headless)
 	address, err := url.Parse(api.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +46,10 @@ func TestAnalyzeGridsOfACluster(t *testing.T) {
 		out     string            // how the last line ends
 		problem string
 	}{
-		"no definitions": {nil, "1 error, 0 warnings, 0 notes (1 Service, 1 Node)\n", ""},
+		"no definitions": {nil, "2 errors, 0 warnings, 0 notes (2 Services, 1 Node)\n", ""},
 		"a Grid": {map[string]string{definitions: defined, grids: `{"items": [{"metadata": {"namespace": "shop", "name": "web"}, "spec": {"gridUniqKey": "locaton", "template": {}}}]}`},
-			"2 errors, 0 warnings, 0 notes (1 Service, 1 Node, 1 Grid)\n", ""},
-		"no right": {map[string]string{definitions: defined, grids: forbidden}, "1 error, 0 warnings, 0 notes (1 Service, 1 Node)\n", "warning: ServiceGrids are not looked at: "},
+			"3 errors, 0 warnings, 0 notes (2 Services, 1 Node, 1 Grid)\n", ""},
+		"no right": {map[string]string{definitions: defined, grids: forbidden}, "2 errors, 0 warnings, 0 notes (2 Services, 1 Node)\n", "warning: ServiceGrids are not looked at: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mux := http.NewServeMux()

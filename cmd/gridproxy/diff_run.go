@@ -35,7 +35,7 @@ func newDiffRun(ctx context.Context, o options.Options, std command.Stdio, warn 
 		return l, nil
 	}
 	defer command.Waiting(std.Err, waitingFor(o))()
-	l.list, err = openListing(ctx, l.o)
+	l.list, err = openListing(ctx, l.o, false)
 	return l, err
 }
 

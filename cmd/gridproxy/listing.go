@@ -24,8 +24,9 @@ type listing struct {
 	ended   chan error
 }
 
-// openListing returns when everything is read.
-func openListing(ctx context.Context, o options.Options) (*listing, error) {
+// openListing returns when everything is read: of Services those with rules, or all, as in
+// manifests.
+func openListing(ctx context.Context, o options.Options, allServices bool) (*listing, error) {
 	config, err := restConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
 	if err != nil {
 		return nil, err
@@ -33,8 +34,9 @@ func openListing(ctx context.Context, o options.Options) (*listing, error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	cluster, err := watch.NewCluster(watch.ClusterConfig{
 		Rest: config, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, DNS: o.Names,
-		Written: func() bool { return true }, // part of a cluster is no answer
-		Log:     slog.New(firstProblem{giveUp}),
+		AllServices: allServices,
+		Written:     func() bool { return true }, // part of a cluster is no answer
+		Log:         slog.New(firstProblem{giveUp}),
 	})
 	if err != nil {
 		giveUp(nil)

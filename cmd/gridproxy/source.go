@@ -81,7 +81,7 @@ func waitingFor(o options.Options) string {
 
 // listCluster reads everything once.
 func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, error) {
-	l, err := openListing(ctx, o)
+	l, err := openListing(ctx, o, true)
 	if err != nil {
 		return topology.Snapshot{}, err
 	}

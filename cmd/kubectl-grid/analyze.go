@@ -21,8 +21,8 @@ func newAnalyze(std command.Stdio, c *connection) *cobra.Command {
 		Long: `Find what is wrong with closed Services, with the labels of Nodes and with Grids. The findings and
 their codes are those of "gridproxy analyze"; docs/findings.md explains all of them.
 
---namespace looks at the Services and Grids in one namespace only. Headless Services and those of
-other proxies are not read. Grids are looked at if you may list them.
+--namespace looks at the Services and Grids in one namespace only. Grids are looked at if you may
+list them.
 
 A finding as serious as --fail-on is exit code 1.`,
 		Example: `  kubectl grid analyze
@@ -64,7 +64,7 @@ func (c *connection) analyze(ctx context.Context, t topology.Config, std command
 	if err != nil {
 		return analyze.Report{}, err
 	}
-	a := analyze.Config{Topology: t, Grids: grids, Namespace: c.givenNamespace()}
+	a := analyze.Config{Topology: t, Grids: grids, Namespace: c.givenNamespace(), Cluster: true}
 	if err := a.CheckNamespace(s); err != nil {
 		return analyze.Report{}, err
 	}

@@ -124,9 +124,9 @@ func (c *connection) snapshot(ctx context.Context, node string) (topology.Snapsh
 	return r.snapshot(ctx, node)
 }
 
-// snapshot is what a decision about closure is taken from on a Node; "" = on none in particular. As
-// the daemon does, it leaves out headless Services and those of other proxies. As in "gridproxy
-// explain", the addresses of the machine are those of its Node object.
+// snapshot is what a decision about closure is taken from on a Node; "" = on none in particular. It
+// has all Services, so that of those without rules it can be said why they have none. As in
+// "gridproxy explain", the addresses of the machine are those of its Node object.
 func (r *reader) snapshot(ctx context.Context, node string) (topology.Snapshot, error) {
 	nodes, err := r.nodes(ctx, "")
 	if err != nil {
@@ -146,9 +146,7 @@ func (r *reader) snapshot(ctx context.Context, node string) (topology.Snapshot, 
 		return topology.Snapshot{}, fmt.Errorf("there is no Node %s among the %d Nodes; check --context and --node", excerpt.Of(node), len(nodes))
 	}
 	s.Host = topology.HostOfNode(s.Self)
-	s.Services, err = r.services(ctx, metav1.ListOptions{
-		LabelSelector: "!" + topology.LabelServiceProxyName, FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone,
-	})
+	s.Services, err = r.services(ctx)
 	if err != nil {
 		return topology.Snapshot{}, err
 	}

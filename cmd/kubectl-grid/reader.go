@@ -45,9 +45,8 @@ func (r *reader) nodes(ctx context.Context, selector string) ([]*corev1.Node, er
 	})
 }
 
-// services are all; o has selectors.
-func (r *reader) services(ctx context.Context, o metav1.ListOptions) ([]*corev1.Service, error) {
-	return listAll[*corev1.Service](ctx, r, "Services", o, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+func (r *reader) services(ctx context.Context) ([]*corev1.Service, error) {
+	return listAll[*corev1.Service](ctx, r, "Services", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return r.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, o)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -76,7 +77,7 @@ func newStandIn(t *testing.T) string {
 	return server.URL
 }
 
-// site are the objects of deploy/samples/site.
+// site are the objects of deploy/samples/site, and two Services without rules.
 func site(t *testing.T) []need.FakeObject {
 	t.Helper()
 	var all []need.FakeObject
@@ -106,6 +107,13 @@ func site(t *testing.T) []need.FakeObject {
 			}
 			all = append(all, object)
 		}
+	}
+	for _, svc := range []*corev1.Service{ // without rules
+		{ObjectMeta: metav1.ObjectMeta{Name: "handed-over", Labels: map[string]string{topology.LabelServiceProxyName: "mesh"}}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.4.4"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "headless"}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}},
+	} {
+		svc.Namespace, svc.Annotations, svc.Spec.Ports = "others", map[string]string{"topologykeys": "location"}, []corev1.ServicePort{{Port: 80}}
+		all = append(all, svc)
 	}
 	return all
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -195,7 +194,7 @@ func (r *reader) grids(ctx context.Context, namespace string) ([]fleet.Grid, err
 
 // keys are the label keys of units. Without the Services those of the Grids are there.
 func (r *reader) keys(ctx context.Context, nodes []*corev1.Node, grids []fleet.Grid) ([]string, error) {
-	services, err := r.services(ctx, metav1.ListOptions{})
+	services, err := r.services(ctx)
 	if err != nil {
 		err = fmt.Errorf("%w; --key names the units without them", err)
 	}

@@ -34,6 +34,10 @@ type ClusterConfig struct {
 	// other proxies, Namespaces and StatefulSetGrids.
 	DNS bool
 
+	// AllServices also reads the Services that no rules are written for here: headless ones and those
+	// of other proxies. DNS does so too.
+	AllServices bool
+
 	// Written reports whether the kernel holds rules of a service proxy. Only where it does not, the
 	// first Snapshot waits no longer than 30 s for the Nodes of a unit. nil = it does not.
 	Written func() bool
@@ -55,8 +59,9 @@ type ClusterConfig struct {
 // It keeps only the fields that gridproxy reads. An update of any other field changes no pointer
 // and signals nothing. Its selectors are kube-proxy's: it does not request headless Services,
 // their EndpointSlices, nor Services of another proxy (KEP-2447). With DNS there are no selectors,
-// because every Service has a name. It requests EndpointSlices of
-// other proxies' Services, because the label of a slice follows that of its Service late or never.
+// because every Service has a name; with AllServices only headless EndpointSlices are left out. It
+// requests EndpointSlices of other proxies' Services, because the label of a slice follows that of
+// its Service late or never.
 //
 // HTTP/2 pings detect a dead connection that was not closed. client-go sends a ping after 30 s
 // without data, after 15 s with PingSooner, and gives up 15 s later. Its environment variables
@@ -105,7 +110,9 @@ func (c ClusterConfig) selectors() (services, slices metav1.ListOptions) {
 	if c.DNS {
 		return services, slices
 	}
-	services = metav1.ListOptions{LabelSelector: handedTo(c.ServiceProxyName), FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone}
+	if !c.AllServices {
+		services = metav1.ListOptions{LabelSelector: handedTo(c.ServiceProxyName), FieldSelector: "spec.clusterIP!=" + corev1.ClusterIPNone}
+	}
 	return services, metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless}
 }
 

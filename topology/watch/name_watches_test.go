@@ -64,15 +64,21 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // TestSelectors: without DNS the API server is asked for what kube-proxy asks it, and with DNS for
-// every Service. A kind of Grids that does not exist holds nothing up.
+// every Service, as with AllServices. A kind of Grids that does not exist holds nothing up.
 func TestSelectors(t *testing.T) {
 	self := "/api/v1/nodes  metadata.name=n1"
-	for dns, want := range map[bool][]string{
-		false: {self, "/api/v1/services !service.kubernetes.io/service-proxy-name spec.clusterIP!=None", "/apis/discovery.k8s.io/v1/endpointslices !service.kubernetes.io/headless"},
-		true:  {"/api/v1/namespaces", self, "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices", "/apis/superedge.io/v1/statefulsetgrids"},
+	const slicesOfRules = "/apis/discovery.k8s.io/v1/endpointslices !service.kubernetes.io/headless"
+	for _, test := range []struct {
+		dns, all bool
+		want     []string
+	}{
+		{false, false, []string{self, "/api/v1/services !service.kubernetes.io/service-proxy-name spec.clusterIP!=None", slicesOfRules}},
+		{false, true, []string{self, "/api/v1/services", slicesOfRules}},
+		{true, false, []string{"/api/v1/namespaces", self, "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices", "/apis/superedge.io/v1/statefulsetgrids"}},
 	} {
+		dns, want := test.dns, test.want
 		api := &recorder{}
-		cluster, err := NewCluster(ClusterConfig{Rest: &rest.Config{Host: "http://api", Transport: api}, Node: "n1", DNS: dns})
+		cluster, err := NewCluster(ClusterConfig{Rest: &rest.Config{Host: "http://api", Transport: api}, Node: "n1", DNS: dns, AllServices: test.all})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ type Config struct {
 	Rules     rules.Config
 	Grids     []gridspec.Grid // beside the Services of the Snapshot
 	Namespace string          // only Services and Grids in it; "" = all
+	Cluster   bool            // the Snapshot is of a cluster, where grid-dns may answer: that is not known here
 
 	MaxDecisions int // bounds the work; 0 = maxDecisions
 }

@@ -63,7 +63,7 @@ func (a *analysis) withoutEffect(svc *corev1.Service) (problem, remedy string) {
 	if len(keys) > 0 || err != nil {
 		why := explain.WithoutRules(svc, a.config.Topology)
 		switch {
-		case why == "" || headless(svc) && (err != nil || len(a.config.Rules.LocalDNS) > 0):
+		case why == "" || headless(svc) && (err != nil || a.config.Cluster || len(a.config.Rules.LocalDNS) > 0):
 			return "", ""
 		case headless(svc):
 			return "annotation " + topology.AnnotationKeys + " has an effect only where grid-dns answers: the Service is headless, so clients find its endpoints by DNS",

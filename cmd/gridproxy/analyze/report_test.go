@@ -53,8 +53,8 @@ func snapshot(services ...*corev1.Service) topology.Snapshot {
 	return topology.Snapshot{Nodes: map[string]labels.Set{"bj-1": {"location": "beijing"}}, Services: services}
 }
 
-// TestHeadless: the annotation of a headless Service has an effect where grid-dns answers, and may
-// be malformed everywhere.
+// TestHeadless: the annotation of a headless Service has an effect where grid-dns answers, which is
+// not known of a cluster, and may be malformed everywhere.
 func TestHeadless(t *testing.T) {
 	good, bad := service("a", "good", `["location"]`), service("a", "bad", "location")
 	for _, svc := range []*corev1.Service{good, bad} {
@@ -62,17 +62,19 @@ func TestHeadless(t *testing.T) {
 	}
 	for _, test := range []struct {
 		localDNS []netip.Addr
+		cluster  bool
 		want     string
 	}{
-		{nil, "GP0101 a/bad, GP0102 a/good"},
-		{[]netip.Addr{netip.MustParseAddr("169.254.20.12")}, "GP0101 a/bad"},
+		{nil, false, "GP0101 a/bad, GP0102 a/good"},
+		{[]netip.Addr{netip.MustParseAddr("169.254.20.12")}, false, "GP0101 a/bad"},
+		{nil, true, "GP0101 a/bad"},
 	} {
 		var found []string
-		for _, f := range Analyze(snapshot(good, bad), Config{Rules: rules.Config{LocalDNS: test.localDNS}}).Findings {
+		for _, f := range Analyze(snapshot(good, bad), Config{Rules: rules.Config{LocalDNS: test.localDNS}, Cluster: test.cluster}).Findings {
 			found = append(found, f.Code+" "+f.Object.path())
 		}
 		if got := strings.Join(found, ", "); got != test.want {
-			t.Errorf("with grid-dns at %v: %s, want %s", test.localDNS, got, test.want)
+			t.Errorf("with grid-dns at %v, of a cluster %t: %s, want %s", test.localDNS, test.cluster, got, test.want)
 		}
 	}
 }

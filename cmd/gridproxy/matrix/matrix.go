@@ -42,11 +42,14 @@ type builder struct {
 }
 
 // New makes the Matrix of some Services of a Snapshot, whose Node does not matter. If none of them
-// is closed, the units are those of all Services.
+// is closed, the units are those of all Services. Those without rules count only if no other is
+// closed.
 func New(s topology.Snapshot, c topology.Config, rows []*corev1.Service) Matrix {
-	keys := unitKeys(s, rows)
-	if len(keys) == 0 {
-		keys = unitKeys(s, s.Services)
+	var keys []string
+	for _, services := range [][]*corev1.Service{withRules(rows, c), withRules(s.Services, c), s.Services} {
+		if keys = unitKeys(s, services); len(keys) > 0 {
+			break
+		}
 	}
 	s.Services = rows
 	b := builder{

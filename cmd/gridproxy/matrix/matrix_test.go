@@ -198,3 +198,26 @@ func TestHintsForZones(t *testing.T) {
 		t.Errorf("got %q, want %s", got, want)
 	}
 }
+
+// TestUnitsOfServicesWithRules: keys of Services without rules make units only if no other Service
+// is closed.
+func TestUnitsOfServicesWithRules(t *testing.T) {
+	closed := func(name, clusterIP, key string) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: map[string]string{topology.AnnotationKeys: `["` + key + `"]`}},
+			Spec:       corev1.ServiceSpec{ClusterIP: clusterIP, Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+	}
+	web, db := closed("web", "10.96.0.1", "location"), closed("db", corev1.ClusterIPNone, "host")
+	s := topology.Snapshot{Nodes: map[string]labels.Set{"a": {"location": "x", "host": "a"}, "b": {"location": "x", "host": "b"}}}
+	for want, services := range map[string][]*corev1.Service{"location=x": {db, web}, "host=a host=b": {db}} {
+		s.Services = services
+		var units []string
+		for _, u := range New(s, topology.Config{}, services).Units {
+			units = append(units, u.String())
+		}
+		if got := strings.Join(units, " "); got != want {
+			t.Errorf("units %s, want %s", got, want)
+		}
+	}
+}

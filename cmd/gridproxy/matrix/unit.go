@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,11 @@ func keysOf(s topology.Snapshot, svc *corev1.Service) []string {
 		return s.LastKeys[svc.UID]
 	}
 	return keys
+}
+
+// withRules are the Services that rules are written for.
+func withRules(services []*corev1.Service, c topology.Config) []*corev1.Service {
+	return slices.DeleteFunc(slices.Clone(services), func(svc *corev1.Service) bool { return explain.WithoutRules(svc, c) != "" })
 }
 
 // unitKeys are the keys of the units: those that one of the Services names and a Node carries. The
