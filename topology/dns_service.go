@@ -1,6 +1,12 @@
 package topology
 
-import "gridproxy/topology/dnsview"
+import (
+	"fmt"
+	"slices"
+
+	"gridproxy/topology/dnsview"
+	"gridproxy/topology/excerpt"
+)
 
 // DNSView is what DNS says about Services to the clients of one node, and why: closure first, then
 // readiness.
@@ -14,9 +20,24 @@ type DNSView struct {
 type DNSService struct {
 	dnsview.Names
 
+	Slices     []*Slice // all of the Service: what it was decided from
 	Closure    Closure  // how its endpoints were confined, and what that left out
 	Collisions []string // aliases that are not served, because the name is another endpoint's; sorted
-	Warnings   []string // what of the Service, its slices and Grids is ignored
+	Ignored    []string // what of the annotations is ignored, if it is headless: else its ServicePorts say so
+	Warnings   []string // what else of the Service, its slices and Grids is ignored
+}
+
+// Doubts say what of the Service is not as its objects want it.
+func (s *DNSService) Doubts() []string {
+	var all []string
+	if s.Closure.Malformed != "" {
+		all = append(all, s.Closure.Malformed+"; "+MalformedEffect(s.Closure.Keys))
+	}
+	all = slices.Concat(all, s.Warnings, s.Ignored)
+	for _, alias := range s.Collisions {
+		all = append(all, fmt.Sprintf("the alias %s is not served: an endpoint has that name", excerpt.Of(alias)))
+	}
+	return all
 }
 
 // Names are what a DNS server has to know. A Service that is the same pointer as before is so in

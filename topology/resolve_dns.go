@@ -47,9 +47,12 @@ func (d dnsInputs) resolve(svc *corev1.Service, own []*Slice, confined confineme
 		out.ExternalName, out.Warnings = externalName(svc)
 		return out
 	}
+	out.Slices = own
 	out.readPorts(svc)
 	if out.Kind == dnsview.ClusterIP {
 		out.readClusterIPs(svc, d.addrs)
+	} else {
+		out.Ignored = slices.Concat(keyWarnings(svc), misspelled(svc))
 	}
 	all := d.namedCandidates(own)
 	var why verdict

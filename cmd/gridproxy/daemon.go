@@ -149,6 +149,7 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 		watching = append(watching, saveObserver{d.saver})
 	}
 	if d.dns != nil {
+		d.dns.reporter = reporter
 		watching = append(watching, dnsObserver{d.dns, kernel.Findings})
 	}
 	watching = append(watching, kernel.Observers(reporter, d.log)...)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/gridproxy/driver"
+	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/localdns"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
@@ -51,6 +52,7 @@ type nodeDNS struct {
 	lacking    atomic.Pointer[rules.FamilySet] // families of which the kernel lacks the match of the rules; nil = no sync yet
 	names      atomic.Pointer[metrics.DNS]     // what was decided last, without what is known elsewhere
 	report     func(reason, text string)       // logs, and makes an Event of the Node
+	reporter   *event.Reporter                 // of Events about Services
 	missing    bool                            // the cluster's DNS has no address; of keepDeciding
 	ending     sync.WaitGroup                  // of endFlows
 	flows      map[rules.Family]*sync.Mutex    // held while flows of the family are ended
@@ -288,6 +290,7 @@ func (n *nodeDNS) publish(memo *topology.DNSMemo, s topology.Snapshot) {
 	view := memo.Resolve(s, n.config)
 	n.server.Publish(view, time.Now())
 	n.note(view)
+	n.reporter.Names(s, view)
 	i, found := slices.BinarySearchFunc(view.Services, n.options.Service, func(svc *topology.DNSService, name types.NamespacedName) int {
 		return topology.CompareServices(svc.Service, name)
 	})

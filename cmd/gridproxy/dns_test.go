@@ -26,6 +26,8 @@ const dnsCluster = `
 ---
 {apiVersion: v1, kind: Service, metadata: {name: db, annotations: {topologyKeys: '["location"]'}}, spec: {clusterIP: None, ports: [{port: 5432}]}}
 ---
+{apiVersion: v1, kind: Service, metadata: {name: mistaken, annotations: {topologyKeys: location}}, spec: {clusterIP: None, ports: [{port: 80}]}}
+---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: db-1, labels: {kubernetes.io/service-name: db, service.kubernetes.io/headless: ""}}
@@ -91,6 +93,9 @@ func TestLocalDNS(t *testing.T) {
 	if got := strings.Join(namesOf(t, names), ","); got != "db db-0" {
 		t.Errorf("names %s, want those of this unit", got)
 	}
+	d.until(t, "word of the malformed annotation", func() bool {
+		return strings.Contains(d.output.String(), "service=default/mistaken reason=MalformedTopology")
+	})
 	d.untilStatus(t, socket, "that no grid-dns serves", func(s status.Status, _ int, _ string) bool {
 		return len(s.DNS) == 2 && !s.DNS[0].Local && strings.Contains(s.DNS[0].Reason, "no DNS server of this node serves")
 	})

@@ -26,11 +26,8 @@ func renderNames(s topology.Snapshot, o options.Options) (text []byte, warnings 
 		fmt.Fprintf(&b, "Namespace %s\n", excerpt.Of(namespace))
 	}
 	for _, svc := range view.Services {
-		for _, w := range svc.Warnings {
+		for _, w := range svc.Doubts() {
 			warnings = append(warnings, fmt.Sprintf("Service %s: %s", svc.Service, w))
-		}
-		for _, alias := range svc.Collisions {
-			warnings = append(warnings, fmt.Sprintf("Service %s: the alias %s is the name of another endpoint; it is not served", svc.Service, alias))
 		}
 		writeNames(&b, svc)
 	}

@@ -2,6 +2,7 @@
 // kind of Event has its function, in the file of its name:
 //
 //	next.go        unreadable annotations, ignored fields, a unit that lost its last endpoint
+//	names.go       unreadable annotations and ignored fields of headless Services
 //	sender.go      which node sends what several nodes see alike
 //	conflict.go    another Service, or an API server, has an address of the Service
 //	scheduler.go   the kernel has no IPVS scheduler of that name
@@ -13,7 +14,7 @@
 // each unit: the first by name, because a node does not know which other daemons run. If that node
 // is down or has no daemon, the other units still report it. What concerns no unit is sent by the
 // first node that has an endpoint of the Service, because a node does not know all Nodes. Every
-// node logs it and counts it in gridproxy_malformed_annotations.
+// node logs it, and of Services with rules counts it in gridproxy_malformed_annotations.
 //
 // Next and the functions whose names begin with Next are pure. Reporter is not.
 package event

@@ -42,7 +42,10 @@ type State struct {
 	watched map[string]bool // as of the Snapshot
 	unsent  map[types.NamespacedName]unsent
 	begun   bool
+	explain func(types.NamespacedName) string // the command that prints all about a Service; nil = explainRules
 }
+
+func explainRules(svc types.NamespacedName) string { return "gridproxy explain " + svc.String() }
 
 // unsent are the Events of a Service that wait until this node knows whether it sends them.
 type unsent struct{ malformed, warnings bool }
@@ -74,7 +77,7 @@ func Next(prev State, s topology.Snapshot, v topology.View) (State, []Event) {
 		}
 	}
 	slices.SortStableFunc(t.events, func(a, b Event) int { return topology.CompareObjects(a.Service, b.Service) })
-	return State{ports: v.Ports, self: s.Nodes[v.Node], watched: s.Watched, unsent: t.unsent, begun: true}, t.events
+	return State{ports: v.Ports, self: s.Nodes[v.Node], watched: s.Watched, unsent: t.unsent, begun: true, explain: prev.explain}, t.events
 }
 
 // transition is a call of Next.
@@ -103,7 +106,7 @@ func (t *transition) compare(before, after []*topology.ServicePort) {
 		old, seen, waiting = service{}, false, unsent{}
 	}
 	waiting.malformed = t.report(text{old.malformed, now.malformed}, waiting.malformed, port, port.Closure.Keys, malformed)
-	waiting.warnings = t.report(text{old.warnings, now.warnings}, waiting.warnings, port, nil, ignored)
+	waiting.warnings = t.report(text{old.warnings, now.warnings}, waiting.warnings, port, nil, t.ignored)
 	if waiting != (unsent{}) {
 		if t.unsent == nil {
 			t.unsent = map[types.NamespacedName]unsent{}
@@ -157,10 +160,14 @@ func malformed(node string, port *topology.ServicePort) Event {
 }
 
 // ignored has the first warning alone: the message of an Event is short.
-func ignored(node string, port *topology.ServicePort) Event {
+func (t *transition) ignored(node string, port *topology.ServicePort) Event {
 	message := fmt.Sprintf("node %s: %s", node, port.Warnings[0])
 	if more := len(port.Warnings) - 1; more > 0 {
-		message += fmt.Sprintf("; gridproxy explain %s prints %d more", port.Name.NamespacedName, more)
+		command := explainRules
+		if t.prev.explain != nil {
+			command = t.prev.explain
+		}
+		message += fmt.Sprintf("; %s prints %d more", command(port.Name.NamespacedName), more)
 	}
 	return Event{Service: port.Service, Reason: ReasonIgnored, Message: message}
 }

@@ -2,6 +2,7 @@ package event
 
 import (
 	"log/slog"
+	"sync"
 
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
@@ -28,13 +29,16 @@ const (
 	eventBurst      = 10
 )
 
-// Reporter logs Events and writes them to the API server. It is an Observer of the syncer.
+// Reporter logs Events and writes them to the API server. It is an Observer of the syncer. Names
+// may be called from another goroutine than its other methods.
 type Reporter struct {
 	log      *slog.Logger
 	recorder Recorder // nil = Events are only logged
+	sending  sync.Mutex
 	limit    *rate.Limiter
-	state    State
 	withheld int
+	state    State
+	names    NamesState
 	unbound  map[types.NamespacedName]bool // Services whose health-check port is reported as taken
 
 	unscheduled Reported
@@ -58,6 +62,15 @@ func (r *Reporter) Synced(run syncer.Result) {
 		r.conflicts, more = NextConflicts(r.conflicts, run.Snapshot, run.View, run.Ruleset.AddressConflicts)
 		events = append(events, more...)
 	}
+	for _, e := range events {
+		r.report(e)
+	}
+}
+
+// Names reports what changed in the names of headless Services.
+func (r *Reporter) Names(s topology.Snapshot, v topology.DNSView) {
+	var events []Event
+	r.names, events = NextNames(r.names, s, v)
 	for _, e := range events {
 		r.report(e)
 	}
@@ -123,6 +136,8 @@ func (r *Reporter) report(e Event) {
 	if e.LogOnly || r.recorder == nil || e.Service == nil {
 		return
 	}
+	r.sending.Lock()
+	defer r.sending.Unlock()
 	if !r.limit.Allow() {
 		r.withheld++
 		return

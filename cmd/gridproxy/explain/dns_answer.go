@@ -81,10 +81,7 @@ func DNS(s topology.Snapshot, c topology.Config, zone names.Config, name string)
 			a.AliasOf = alias.Hostname
 		}
 	}
-	a.Warnings = slices.Clone(svc.Warnings)
-	for _, alias := range svc.Collisions {
-		a.Warnings = append(a.Warnings, fmt.Sprintf("the alias %s is not served: an endpoint has that name", excerpt.Of(alias)))
-	}
+	a.Warnings = svc.Doubts()
 	return a
 }
 
