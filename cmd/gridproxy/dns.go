@@ -290,7 +290,6 @@ func (n *nodeDNS) publish(memo *topology.DNSMemo, s topology.Snapshot) {
 	view := memo.Resolve(s, n.config)
 	n.server.Publish(view, time.Now())
 	n.note(view)
-	n.reporter.Names(s, view)
 	i, found := slices.BinarySearchFunc(view.Services, n.options.Service, func(svc *topology.DNSService, name types.NamespacedName) int {
 		return topology.CompareServices(svc.Service, name)
 	})
@@ -300,6 +299,7 @@ func (n *nodeDNS) publish(memo *topology.DNSMemo, s topology.Snapshot) {
 	}
 	n.reportMissing(len(entries) == 0)
 	n.redirector.SetEntries(entries)
+	n.reporter.Names(s, view) // nothing waits for it
 }
 
 // reportMissing says, once, that no query is led because the Service of the cluster's DNS has no
