@@ -6,7 +6,7 @@ SHELL       := /bin/bash
 GO          ?= go
 # Compilers leave out what only debuggers read and collect less garbage, which saves a quarter of the time. One
 # setting for programs and tests: what they share is compiled once.
-GOFLAGS     ?= -buildvcs=false -trimpath -gcflags=all=-dwarf=false '-toolexec=env GOGC=400'
+GOFLAGS     ?= -buildvcs=false -trimpath -gcflags=all=-dwarf=false '-toolexec="$(CURDIR)/integration/suites/toolexec"'
 export GOFLAGS
 export CGO_ENABLED := 0
 

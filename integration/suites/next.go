@@ -60,7 +60,7 @@ func Pace(results []Result, table []Suite) float64 {
 	for _, r := range results {
 		i := slices.IndexFunc(table, func(s Suite) bool { return s.Name == r.Suite })
 		if i >= 0 && r.Outcome == Passed {
-			took, usual = took+r.Ran, usual+table[i].Usual
+			took, usual = took+r.Run, usual+table[i].Usual
 		}
 	}
 	if usual == 0 {

@@ -129,7 +129,7 @@ func TestBudget(t *testing.T) {
 func TestPace(t *testing.T) {
 	table := []Suite{{Name: "a", Usual: time.Minute}, {Name: "b", Usual: 3 * time.Minute}}
 	result := func(name string, outcome Outcome, minutes int) Result {
-		return Result{Suite: name, Outcome: outcome, Took: time.Hour, Ran: time.Duration(minutes) * time.Minute}
+		return Result{Suite: name, Outcome: outcome, Build: time.Hour, Run: time.Duration(minutes) * time.Minute}
 	}
 	for _, c := range []struct {
 		results []Result

@@ -38,11 +38,24 @@ type Result struct {
 	Suite   string        `json:"suite"`
 	Tier    Tier          `json:"tier"`
 	Outcome Outcome       `json:"outcome"`
-	Took    time.Duration `json:"took"` // with what was built for it
-	Ran     time.Duration `json:"ran"`  // without what was built for it
-	CPU     time.Duration `json:"cpu"`  // of all processes, theirs included that it started and waited for
+	Prepare time.Duration `json:"prepare"` // until what it needs was installed and built
+	Build   time.Duration `json:"build"`   // compiling and linking its tests
+	Run     time.Duration `json:"run"`
+	CPU     time.Duration `json:"cpu"`    // of all processes that it started and waited for
+	Starts  int           `json:"starts"` // programs that it started on this machine
 	Summary Summary       `json:"summary"`
 	Notes   []string      `json:"notes"` // why it failed, besides tests
+}
+
+// Took returns how long the suite took, with what was prepared and built for it.
+func (r Result) Took() time.Duration { return r.Prepare + r.Build + r.Run }
+
+// CPU returns the processor time of all suites.
+func CPU(results []Result) (sum time.Duration) {
+	for _, r := range results {
+		sum += r.CPU
+	}
+	return sum
 }
 
 // Judge is the outcome of a suite whose process was not killed, with why it failed where no
@@ -81,11 +94,12 @@ func Succeeded(results []Result) bool {
 	return !slices.ContainsFunc(results, func(r Result) bool { return r.Outcome.Failed(r.Tier) })
 }
 
-// Table is the table of the results, for people. Its last line is one that CI systems read.
-func Table(results []Result, took time.Duration) string {
+// Table returns the table of the results of a run that took so long, for people. Its last line is one
+// that CI systems read.
+func Table(results []Result, machine Machine, took time.Duration) string {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SUITE\tTIER\tRESULT\tTIME\tCPU\tTESTS\tSKIPPED")
+	fmt.Fprintln(table, "SUITE\tTIER\tRESULT\tPREPARE\tBUILD\tRUN\tCPU\tSTARTS\tTESTS\tSKIPPED")
 	var passed, failed, skipped int
 	for _, r := range results {
 		sum := r.Summary
@@ -99,13 +113,14 @@ func Table(results []Result, took time.Duration) string {
 			failed++
 		}
 		if r.Outcome == NotRun || r.Outcome == Stopped {
-			fmt.Fprintf(table, "%s\t%s\t%s\t\t\t\t\n", r.Suite, r.Tier, r.Outcome)
+			fmt.Fprintf(table, "%s\t%s\t%s\t\t\t\t\t\t\t\n", r.Suite, r.Tier, r.Outcome)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%d\n", r.Suite, r.Tier, r.Outcome,
-			Seconds(r.Took), Seconds(r.CPU), sum.Passed+sum.Failed, sum.Skipped)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", r.Suite, r.Tier, r.Outcome,
+			Seconds(r.Prepare), Seconds(r.Build), Seconds(r.Run), Seconds(r.CPU), r.Starts, sum.Passed+sum.Failed, sum.Skipped)
 	}
 	_ = table.Flush() // into memory
+	text.WriteString(machine.String())
 	for _, r := range results {
 		for _, f := range slices.Concat(r.Summary.Failures, r.Notes) {
 			fmt.Fprintf(&text, "%s: %s\n", r.Suite, f)

@@ -2,6 +2,7 @@ package suites
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,6 +49,24 @@ func TestSummarize(t *testing.T) {
 	got.Failures[0] = regexp.MustCompile(`x+ \[…\] x+`).ReplaceAllString(got.Failures[0], "…")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestRunIsAUnion: packages that run side by side count once, and what is built between them does not.
+func TestRunIsAUnion(t *testing.T) {
+	var events strings.Builder
+	for _, e := range []struct {
+		second       int
+		action, name string
+	}{
+		{0, "start", "a"}, {2, "start", "b"}, {5, "pass", "a"}, {7, "fail", "b"},
+		{20, "start", "c"}, {21, "skip", "c"}, {30, "start", "killed"}, {34, "output", "killed"},
+	} {
+		fmt.Fprintf(&events, `{"Time":"2026-01-01T00:00:%02dZ","Action":%q,"Package":%q}`+"\n", e.second, e.action, e.name)
+	}
+	got, err := Summarize(strings.NewReader(events.String()))
+	if want := 12 * time.Second; err != nil || got.Run != want {
+		t.Errorf("tests ran for %s, %v; want %s", got.Run, err, want)
 	}
 }
 
@@ -117,19 +136,19 @@ func TestSucceeded(t *testing.T) {
 // TestTable: the last line is one that CI systems read.
 func TestTable(t *testing.T) {
 	got := Table([]Result{
-		{Suite: "unit", Tier: Core, Outcome: Passed, Took: 65 * time.Second, CPU: 100 * time.Second, Summary: Summary{Passed: 10, Skipped: 2, Slowest: []TimedTest{{"p TestA", 61 * time.Second}}}},
-		{Suite: "vet", Tier: Core, Outcome: Passed, Took: time.Second},
-		{Suite: "grids", Tier: Core, Outcome: Broken, Took: time.Second, Summary: Summary{Passed: 1, Failed: 1, Failures: []string{"p TestX"}}},
-		{Suite: "hangs", Tier: Extended, Outcome: TimedOut, Took: time.Second, Notes: []string{"it was killed"}},
+		{Suite: "unit", Tier: Core, Outcome: Passed, Prepare: 5 * time.Second, Build: 10 * time.Second, Run: 50 * time.Second, CPU: 100 * time.Second, Starts: 1500, Summary: Summary{Passed: 10, Skipped: 2, Slowest: []TimedTest{{"p TestA", 61 * time.Second}}}},
+		{Suite: "vet", Tier: Core, Outcome: Passed, Run: time.Second},
+		{Suite: "grids", Tier: Core, Outcome: Broken, Run: time.Second, Summary: Summary{Passed: 1, Failed: 1, Failures: []string{"p TestX"}}},
+		{Suite: "hangs", Tier: Extended, Outcome: TimedOut, Run: time.Second, Notes: []string{"it was killed"}},
 		{Suite: "late", Tier: Extended, Outcome: NotRun},
-	}, 2*time.Minute)
-	want := `SUITE  TIER      RESULT                 TIME  CPU   TESTS  SKIPPED
-unit   core      passed                 1:05  1:40  10     2
-vet    core      passed                 0:01  0:00  0      0
-grids  core      FAILED                 0:01  0:00  2      0
-hangs  extended  FAILED: timed out      0:01  0:00  0      0
-late   extended  not run: no time left                     
-grids: p TestX
+	}, Machine{Cores: 2}, 2*time.Minute)
+	want := `SUITE  TIER      RESULT                 PREPARE  BUILD  RUN   CPU   STARTS  TESTS  SKIPPED
+unit   core      passed                 0:05     0:10   0:50  1:40  1500    10     2
+vet    core      passed                 0:00     0:00   0:01  0:00  0       0      0
+grids  core      FAILED                 0:00     0:00   0:01  0:00  0       2      0
+hangs  extended  FAILED: timed out      0:00     0:00   0:01  0:00  0       0      0
+late   extended  not run: no time left                                             
+` + Machine{Cores: 2}.String() + `grids: p TestX
 hangs: it was killed
 The slowest tests:
    1:01  unit: p TestA

@@ -19,6 +19,7 @@ type Summary struct {
 	Skips                   []SkippedTest // all of them
 	Slowest                 []TimedTest   // tests that are no subtests, the slowest first
 	Unended                 []string      // packages whose run began and has no end: it was killed
+	Run                     time.Duration // during which tests of at least one package ran
 }
 
 // SkippedTest is a test that was skipped, with what it said.
@@ -66,6 +67,7 @@ func (w words) all() string {
 
 // event is a line of go test -json.
 type event struct {
+	Time                          time.Time
 	Action, Package, Test, Output string
 	Elapsed                       float64
 }
@@ -75,6 +77,7 @@ type event struct {
 func Summarize(events io.Reader) (Summary, error) {
 	var sum Summary
 	said := map[string]words{} // of the tests that have not ended
+	var last, since time.Time  // of the last event, and since when packages run
 	lines := bufio.NewReaderSize(events, 1<<16)
 	for {
 		line, err := readLine(lines)
@@ -87,8 +90,19 @@ func Summarize(events io.Reader) (Summary, error) {
 		var e event
 		if json.Unmarshal(line, &e) == nil {
 			sum.add(e, said)
+			running := len(sum.Unended)
 			sum.setEnd(e)
+			switch {
+			case running == 0 && len(sum.Unended) > 0:
+				since = e.Time
+			case running > 0 && len(sum.Unended) == 0:
+				sum.Run += e.Time.Sub(since)
+			}
+			last = e.Time
 		}
+	}
+	if len(sum.Unended) > 0 {
+		sum.Run += last.Sub(since)
 	}
 	slices.SortStableFunc(sum.Slowest, func(a, b TimedTest) int { return int(b.Time - a.Time) })
 	sum.Slowest = sum.Slowest[:min(len(sum.Slowest), maxSlowest)]

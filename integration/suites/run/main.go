@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -123,12 +124,22 @@ func runAll(ctx context.Context, config config, chosen []suites.Suite) error {
 		return err
 	}
 	r.earlier = earlier
+	if len(earlier) == 0 {
+		_ = os.Remove(filepath.Join(r.logs, "builds")) // of an earlier run
+	}
+	defer r.starts.close()
 	preparing, cancel := r.bound(ctx)
 	defer r.prepared.background.Wait()
 	defer cancel() // what is still being downloaded is not needed any more
+	begin, waited := now(), readPressure()
 	r.prepared.all(preparing, chosen)
-	results := append(earlier, r.run(ctx, chosen)...)
-	fmt.Printf("\n%s", suites.Table(results, now().Sub(config.budget.Start)))
+	machine := calibrate(preparing)
+	fmt.Println("== " + machine.Calibration())
+	results := r.run(ctx, chosen)
+	machine.Took, machine.Waited = now().Sub(begin), readPressure()-waited
+	machine.Used = suites.CPU(results)
+	results = append(earlier, results...)
+	fmt.Printf("\n%s", suites.Table(results, machine, now().Sub(config.budget.Start)))
 	if err := writeResults(config.results, results); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type process struct {
 	limit       time.Duration // after it, the process and all that it started are killed
 	cut         bool          // whether limit is what the whole run has left, and less than the suite's own
 	environment []string
+	starts      *starts
 	fuzzTime    time.Duration
 	output      string // path of the files for its output, without .log and .json
 }
@@ -29,6 +30,7 @@ type exit struct {
 	err      error // what went wrong besides tests, or the exit code
 	timedOut bool
 	cpu      time.Duration
+	starts   int // of programs
 }
 
 // stackTime is how long before its limit go test itself ends a test, so that its stacks are in the
@@ -58,6 +60,7 @@ func (p process) run(ctx context.Context) exit {
 		timedOut: err != nil && (errors.Is(ctx.Err(), context.DeadlineExceeded) || now().Sub(begin) >= p.testTimeout()),
 	}
 	killGroup(cmd.Process.Pid) // what it may have left running
+	e.starts = p.starts.of(cmd.Process.Pid)
 	var sumErr error
 	e.summary, sumErr = p.summary()
 	e.err = errors.Join(e.err, sumErr)

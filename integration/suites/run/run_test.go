@@ -21,7 +21,7 @@ func runnerOf(t *testing.T, script string, limit time.Duration, budget suites.Bu
 	if err := os.MkdirAll(filepath.Join(root, "bin", "suites"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := &runner{config: config{budget: budget}, root: root, logs: filepath.Join(root, "bin", "suites"), prepared: newPreparation(root)}
+	r := &runner{config: config{budget: budget}, root: root, logs: filepath.Join(root, "bin", "suites"), prepared: newPreparation(root), starts: &starts{}}
 	return r, suites.Suite{Name: "script", Tier: suites.Extended, Command: []string{"sh", "-c", script}, Env: []string{"SAID=said"}, Usual: time.Second, Limit: limit}
 }
 

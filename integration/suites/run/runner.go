@@ -24,6 +24,7 @@ type runner struct {
 	root     string // of the repository
 	logs     string // folder of the outputs
 	prepared *preparation
+	starts   *starts
 	earlier  []suites.Result // of the part of this run that came before
 }
 
@@ -39,7 +40,14 @@ func newRunner(config config) (*runner, error) {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder for the outputs: %w", err)
 	}
-	return &runner{config: config, root: root, logs: logs, prepared: newPreparation(root)}, nil
+	if err := os.Setenv("GRIDPROXY_BUILDS", filepath.Join(logs, "builds")); err != nil {
+		return nil, fmt.Errorf("naming the list of linked programs: %w", err)
+	}
+	starts, err := countStarts()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "warning: %v: the programs that suites start are not counted\n", err)
+	}
+	return &runner{config: config, root: root, logs: logs, prepared: newPreparation(root), starts: starts}, nil
 }
 
 // active is a suite that runs, and since when.
@@ -133,8 +141,9 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, pace float64, fuz
 	defer cancel()
 	environment, err := r.prepared.ensure(preparing, s)
 	overdue := preparing.Err() != nil && ctx.Err() == nil
+	result.Prepare = now().Sub(begin)
 	if outcome := r.unprepared(s, err, overdue, required); outcome != "" {
-		result.Outcome, result.Notes, result.Took = outcome, []string{err.Error()}, now().Sub(begin)
+		result.Outcome, result.Notes = outcome, []string{err.Error()}
 		return result
 	}
 	if outcome := r.refuse(ctx, s, pace); outcome != "" {
@@ -144,7 +153,7 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, pace float64, fuz
 	own := s.HardLimit(pace)
 	limit := r.config.budget.Limit(now(), own)
 	p := process{
-		root: r.root, suite: s, limit: limit, cut: limit < own,
+		root: r.root, suite: s, limit: limit, cut: limit < own, starts: r.starts,
 		environment: environment, fuzzTime: fuzzTime, output: filepath.Join(r.logs, s.Name),
 	}
 	if required || s.Kernel != "" { // a guest has all that its tests need
@@ -152,8 +161,11 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, pace float64, fuz
 	}
 	started := now()
 	e := p.run(ctx)
-	result.Ran = now().Sub(started)
-	result.Took, result.CPU, result.Summary = now().Sub(begin), e.cpu, e.summary
+	result.Run = now().Sub(started)
+	if len(s.Command) == 0 {
+		result.Build, result.Run = result.Run-e.summary.Run, e.summary.Run
+	}
+	result.CPU, result.Starts, result.Summary = e.cpu, e.starts, e.summary
 	result.Outcome, result.Notes = suites.Judge(s, e.summary, e.err, required)
 	if e.timedOut {
 		result.Outcome = late(p, e.summary)
@@ -211,7 +223,7 @@ func (r *runner) report(f finished, number, total int) {
 		}
 	}
 	fmt.Printf("== %d/%d %s: %s, %s, %d tests, %d skipped\n", number, total, f.suite.Name, f.result.Outcome,
-		suites.Seconds(f.result.Took), f.result.Summary.Passed+f.result.Summary.Failed, f.result.Summary.Skipped)
+		suites.Seconds(f.result.Took()), f.result.Summary.Passed+f.result.Summary.Failed, f.result.Summary.Skipped)
 	for _, note := range f.result.Notes {
 		fmt.Printf("   %s\n", note)
 	}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"gridproxy/integration/suites"
+)
+
+// The calibration starts each program a hundred times, within this time.
+const calibrationLimit = time.Minute
+
+// calibrate measures what it costs to start programs. Chains are made in a network namespace that ends
+// with the shell that makes them.
+func calibrate(ctx context.Context) suites.Machine {
+	ctx, cancel := context.WithTimeout(ctx, calibrationLimit)
+	defer cancel()
+	average := func(command, wrapper string) time.Duration {
+		begin := now()
+		script := "for i in $(seq 100); do " + command + " || exit 1; done"
+		if exec.CommandContext(ctx, "sh", "-c", wrapper+` sh -c "$0"`, script).Run() != nil {
+			return 0
+		}
+		return now().Sub(begin) / 100
+	}
+	return suites.Machine{
+		Cores:        runtime.NumCPU(),
+		ProgramStart: average("/bin/true", ""),
+		NewChain:     average("iptables-nft -N chain-$i", "unshare --net"),
+	}
+}
+
+// readPressure returns how long tasks have waited for a core since the machine started, or 0.
+func readPressure() time.Duration {
+	text, err := os.ReadFile("/proc/pressure/cpu")
+	if err != nil {
+		return 0
+	}
+	return suites.ParsePressure(string(text))
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+)
+
+// starts counts the programs that the processes of suites start, by the kernel's events of processes.
+// Programs in virtual machines are not seen. Where the kernel has no such events, or drops some because
+// the machine is busy, counts are too low.
+type starts struct {
+	self uint32 // the process whose children are suites
+	stop chan struct{}
+
+	mu    sync.Mutex
+	suite map[uint32]uint32 // process to the suite's process that it descends from
+	count map[uint32]int    // by the suite's process
+}
+
+// countStarts begins to count the programs that descendants of this process start.
+func countStarts() (*starts, error) {
+	s := &starts{self: uint32(os.Getpid()), stop: make(chan struct{}), suite: map[uint32]uint32{}, count: map[uint32]int{}}
+	events, failed := make(chan netlink.ProcEvent), make(chan error, 1)
+	if err := netlink.ProcEventMonitor(events, s.stop, failed); err != nil {
+		return s, fmt.Errorf("subscribing to the kernel's events of processes: %w", err)
+	}
+	go func() {
+		for e := range events {
+			s.note(e)
+		}
+	}()
+	return s, nil
+}
+
+func (s *starts) note(e netlink.ProcEvent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch m := e.Msg.(type) {
+	case *netlink.ForkProcEvent:
+		if m.ParentTgid == s.self {
+			s.suite[m.ChildTgid] = m.ChildTgid
+		} else if suite, found := s.suite[m.ParentTgid]; found {
+			s.suite[m.ChildTgid] = suite
+		}
+	case *netlink.ExecProcEvent:
+		if suite, found := s.suite[m.ProcessTgid]; found {
+			s.count[suite]++
+		}
+	case *netlink.ExitProcEvent:
+		if m.ProcessPid == m.ProcessTgid {
+			delete(s.suite, m.ProcessTgid)
+		}
+	}
+}
+
+// of returns how many programs a child of this process and its descendants have started, and forgets it.
+func (s *starts) of(pid int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.count[uint32(pid)]
+	delete(s.count, uint32(pid))
+	return n
+}
+
+func (s *starts) close() { close(s.stop) }
