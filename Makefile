@@ -67,10 +67,9 @@ bench-grids: ## grid-controller against a plain writer of the same children: 100
 
 bench-ipvs: ## both modes of gridproxy against kube-proxy 1.37.2 in IPVS mode, in a virtual machine: ratios
 	@$(PREPARE) -install iptables,qemu
-	@mkdir -p bin/vm && $(GO) build -ldflags "-s -w" -o bin/vm/vmexec ./integration/env/vm
-	@$(GO) build -ldflags "-s -w" -o bin/vm/ ./cmd/gridproxy ./integration/bench
+	@mkdir -p bin/programs && $(GO) build -ldflags "-s -w" -o bin/programs/ ./cmd/gridproxy ./cmd/grid-dns ./integration/bench ./integration/env/vm
 	@tools=$$($(PREPARE) -ensure control-plane); \
-		GRIDPROXY_BINARY=$(CURDIR)/bin/vm/gridproxy GRIDPROXY_KUBE_PROXY=$$tools/kube-proxy bin/vm/vmexec -kernel 6.1 bin/vm/bench -ipvs
+		GRIDPROXY_PROGRAMS=$(CURDIR)/bin/programs GRIDPROXY_KUBE_PROXY=$$tools/kube-proxy bin/programs/vm -kernel 6.1 bin/programs/bench -ipvs
 
 bench-dns: ## grid-dns against CoreDNS as the DNS of a cluster and as the cache of a node, with 1,000 and 10,000 Services: ratios
 	@$(PREPARE) -install iptables,dnsperf

@@ -13,6 +13,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 )
 
 // dnsCompare compares grid-dns with CoreDNS as a cluster's DNS, and with CoreDNS as a node's cache.
@@ -84,7 +85,7 @@ func (c *dnsCompare) compare(ctx context.Context) (err error) {
 // prepare builds the programs, and gives each server an address.
 func (c *dnsCompare) prepare(ctx context.Context) error {
 	c.node = c.world.lab.Node(nodeOf(gridproxy, apiserver.NFT))
-	gridDNS, err := netns.BuildGridDNS(ctx, c.world.dir)
+	gridDNS, err := program.Path(ctx, program.GridDNS)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"gridproxy/controller/grid"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,7 +107,7 @@ func (f *gridFleet) populate(ctx context.Context) error {
 	if f.admin, err = client.New(unlimited(f.Admin()), client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	if f.binary, err = nodes.BuildGridController(ctx, f.dir); err != nil {
+	if f.binary, err = program.Path(ctx, program.GridController); err != nil {
 		return err
 	}
 	say("making %d Nodes and %d DeploymentGrids", f.units, f.grids)

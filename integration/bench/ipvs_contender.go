@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 
 	"k8s.io/client-go/rest"
 )
@@ -24,11 +26,8 @@ func contenders() []contender {
 	}
 }
 
-// The programs; vmexec carries them into the guest.
-const (
-	gridproxyVariable = "GRIDPROXY_BINARY"
-	kubeProxyVariable = "GRIDPROXY_KUBE_PROXY"
-)
+// kubeProxyVariable names the real kube-proxy, which vmexec carries into the guest.
+const kubeProxyVariable = "GRIDPROXY_KUBE_PROXY"
 
 // start starts a contender on its node.
 func (w *ipvsWorld) start(c contender) (*apiserver.Child, error) {
@@ -38,7 +37,7 @@ func (w *ipvsWorld) start(c contender) (*apiserver.Child, error) {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	if c.node == "kube-proxy" {
-		binary, err := program(kubeProxyVariable)
+		binary, err := findKubeProxy()
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +46,7 @@ func (w *ipvsWorld) start(c contender) (*apiserver.Child, error) {
 			Node: c.node, Variant: apiserver.Variant(w.variant), ClusterCIDRs: netns.ClusterCIDRs(), Env: node.Env,
 		}.Start()
 	}
-	binary, err := program(gridproxyVariable)
+	binary, err := program.Path(context.Background(), program.Gridproxy)
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +63,13 @@ func (w *ipvsWorld) start(c contender) (*apiserver.Child, error) {
 	})
 }
 
-func program(variable string) (string, error) {
-	path := os.Getenv(variable)
+func findKubeProxy() (string, error) {
+	path := os.Getenv(kubeProxyVariable)
 	if path == "" {
-		return "", fmt.Errorf("%s names no program: run `make bench-ipvs`", variable)
+		return "", fmt.Errorf("%s names no program: run `make bench-ipvs`", kubeProxyVariable)
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%s: %w", variable, err)
+		return "", fmt.Errorf("%s: %w", kubeProxyVariable, err)
 	}
 	return path, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,7 +101,7 @@ func newWorld(ctx context.Context, s settings) (_ *world, err error) {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	say("building gridproxy")
-	if w.binary, err = netns.BuildGridproxy(ctx, w.dir); err != nil {
+	if w.binary, err = program.Path(ctx, program.Gridproxy); err != nil {
 		return nil, err
 	}
 	if w.lab, err = netns.New(layout()); err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"gridproxy/integration/env/document"
-	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 	"gridproxy/integration/manifests/chart"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -195,8 +195,7 @@ func (w *namesCluster) uninstalled() {
 		w.allAnswered(fateCluster)
 		w.gone(all)
 	})
-	program, err := netns.BuildGridproxy(w.t.Context(), w.t.TempDir())
-	w.must(err)
+	binary := program.ForTest(w.t, program.Gridproxy)
 	for _, m := range w.Machines() {
 		left := w.leftOfDNS(m.Name)
 		figures := fmt.Sprintf("%d chains, %d rules, %d jumps, %d sets, %d entries, %d addresses",
@@ -205,7 +204,7 @@ func (w *namesCluster) uninstalled() {
 		if want := "4 chains, 12 rules, 6 jumps, 2 sets, 0 entries, 2 addresses"; figures != want {
 			w.t.Errorf("left on %s: %v; want %s", m.Name, left, want)
 		}
-		out, err := m.Run(w.t.Context(), nil, program, "cleanup")
+		out, err := m.Run(w.t.Context(), nil, binary, "cleanup")
 		w.must(err)
 		w.t.Logf("cleanup on %s:\n%s", m.Name, out)
 		if left := w.leftOfDNS(m.Name); len(left) > 0 {

@@ -17,6 +17,7 @@ import (
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 	"gridproxy/integration/manifests/chart"
 )
 
@@ -62,8 +63,7 @@ func newInstallCluster(t *testing.T) *installCluster {
 		// Before the controllers start: the garbage collector looks for new kinds only from time to time.
 		Manifests: []string{w.superEdge.CRDs(), "../superedge/testdata/superedge-v1alpha2.yaml"},
 	})
-	controller, err := nodes.BuildGridController(t.Context(), t.TempDir())
-	w.must(err)
+	controller := program.ForTest(t, program.GridController)
 	w.shell = document.NewShell(t, w.Admin(), map[string]string{
 		"helm": helm.Path, "kubectl": w.Tools().Path("kubectl"), "grid-controller": controller,
 	})

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/program"
 )
 
 // TestPagesOnLaptop types what a newcomer reads first, in a new clone, up to the cluster.
@@ -123,14 +123,11 @@ func newPagesCluster(t *testing.T) (*tour, string) {
 		specs[i].Labels = nil
 	}
 	c := machines.ForTest(t, machines.Options{Machines: specs, Images: images})
-	shell := document.NewShell(t, c.Admin(), map[string]string{"kubectl": c.Tools().Path("kubectl"), "helm": helm})
+	shell := document.NewShell(t, c.Admin(), map[string]string{
+		"kubectl": c.Tools().Path("kubectl"), "helm": helm, "kubectl-grid": program.ForTest(t, program.KubectlGrid),
+	})
 	shell.Namespace = c.Outside()
 	clone := cloned(t)
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", shell.Dir+"/bin/", "./cmd/kubectl-grid")
-	build.Dir = clone
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
-	}
 	r := &tour{t: t, session: shell.Open(t, stepTime), cluster: c}
 	if out, code := r.session.Type("cd '" + clone + "'"); code != 0 {
 		t.Fatal(out)

@@ -17,6 +17,7 @@ import (
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 )
 
 // sitesNodeGrace is after how long without a word from its kubelet the cloud says that a Node, and
@@ -85,8 +86,7 @@ func newSiteCluster(t *testing.T) *siteCluster {
 		Images: []machines.Image{image},
 	})
 	w.operator = w.newOperator()
-	w.binary, err = netns.BuildGridproxy(t.Context(), t.TempDir())
-	w.must(err)
+	w.binary = program.ForTest(t, program.Gridproxy)
 	w.AddNode(t, "cloud", map[string]string{"location": "cloud", "topology.kubernetes.io/zone": "cloud"})
 	w.configure()
 	for _, s := range w.sites {

@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -57,10 +58,7 @@ func TestKept(t *testing.T) {
 	if !found || command != "gridproxy matrix --manifests "+folder {
 		t.Fatalf("the demo names the command %q:\n%s", command, &out)
 	}
-	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := program.ForTest(t, program.Gridproxy)
 	matrix, err := exec.CommandContext(t.Context(), binary, strings.Fields(command)[1:]...).Output()
 	if err != nil {
 		t.Fatal(err)

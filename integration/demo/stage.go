@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 )
 
 // stage is the cluster that the demo plays on.
@@ -55,7 +56,7 @@ func (s *stage) Close() error {
 }
 
 func (s *stage) build(ctx context.Context) (_ string, err error) {
-	s.binary, err = netns.BuildGridproxy(ctx, s.dir)
+	s.binary, err = program.Path(ctx, program.Gridproxy)
 	return "", err
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -41,9 +41,7 @@ func newTerminal(t *testing.T, c *apiserver.Cluster) *terminal {
 		t.Fatal(err)
 	}
 	w.kubectl = []string{c.Tools().Path("kubectl"), "--kubeconfig", w.kubeconfig, "--cache-dir", t.TempDir()}
-	if w.binary, err = nodes.BuildGridController(t.Context(), t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
+	w.binary = program.ForTest(t, program.GridController)
 	return w
 }
 

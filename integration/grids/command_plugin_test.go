@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/program"
 )
 
 // plugin is kubectl with the plugin kubectl-grid in its PATH.
@@ -26,12 +27,7 @@ type plugin struct {
 
 func newPlugin(w *terminal) plugin {
 	w.Helper()
-	dir := w.TempDir()
-	build := exec.CommandContext(w.Context(), "go", "build", "-o", filepath.Join(dir, "kubectl-grid"), "gridproxy/cmd/kubectl-grid")
-	if out, err := build.CombinedOutput(); err != nil {
-		w.Fatalf("building kubectl-grid: %v\n%s", err, out)
-	}
-	return plugin{w, dir + ":" + os.Getenv("PATH")}
+	return plugin{w, filepath.Dir(program.ForTest(w, program.KubectlGrid)) + ":" + os.Getenv("PATH")}
 }
 
 // grid runs kubectl grid and wants its exit code.

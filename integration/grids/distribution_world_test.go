@@ -15,6 +15,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,8 +58,7 @@ func newDistribution(t *testing.T, members ...string) *distribution {
 	var err error
 	d.flux, err = apiserver.EnsureFlux(t.Context(), os.Stderr)
 	d.must(err)
-	d.binary, err = nodes.BuildGridController(t.Context(), t.TempDir())
-	d.must(err)
+	d.binary = program.ForTest(t, program.GridController)
 	lab, err := netns.New(netns.Layout{})
 	d.must(err)
 	t.Cleanup(func() { d.must(lab.Close()) })

@@ -14,6 +14,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -61,9 +62,7 @@ func newWalk(t *testing.T) *walk {
 	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin()); err != nil {
 		t.Fatal(err)
 	}
-	if w.binary, err = netns.BuildGridproxy(t.Context(), t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
+	w.binary = program.ForTest(t, program.Gridproxy)
 	w.witness = newWitness(t, w.Client)
 	w.GridController(t, nodes.ControllerOptions{
 		Manifests: []string{"../../deploy/namespace.yaml", "../../deploy/grid-controller.yaml"}, User: account,

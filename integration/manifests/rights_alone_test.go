@@ -6,8 +6,8 @@ import (
 
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/need"
-	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -17,10 +17,7 @@ import (
 // so that what it grants to kubelets in another way cannot help.
 func TestSiteAlone(t *testing.T) {
 	need.IPTables(t)
-	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := program.ForTest(t, program.Gridproxy)
 	w := newSite(t, nodes.ForTest(t, nodes.Options{APIServer: []string{"--allow-privileged=true"}}))
 	w.ApplyFile(t, "../../deploy/namespace.yaml", "../../deploy/gridproxy.yaml")
 	shell := document.NewShell(t, w.Admin(), map[string]string{"kubectl": w.Tools().Path("kubectl")})

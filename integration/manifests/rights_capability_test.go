@@ -15,6 +15,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -29,10 +30,7 @@ func TestCapabilities(t *testing.T) {
 	for _, c := range spec.Containers {
 		given = c.SecurityContext.Capabilities.Add
 	}
-	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := program.ForTest(t, program.Gridproxy)
 	missed := map[corev1.Capability]bool{}
 	for _, variant := range []string{"nft", "legacy"} {
 		t.Run(variant, func(t *testing.T) {

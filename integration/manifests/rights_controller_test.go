@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	"k8s.io/client-go/dynamic"
 )
@@ -23,10 +24,7 @@ func TestControllerRights(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	all := read(t, "grid-controller.yaml")
-	binary, err := nodes.BuildGridController(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := program.ForTest(t, program.GridController)
 	var lane [lanes]*plane
 	for i := range lane {
 		lane[i] = newPlane(t, binary)

@@ -16,6 +16,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -32,10 +33,7 @@ func TestDaemonRights(t *testing.T) {
 	need.IPTables(t)
 	begin := time.Now()
 	all := read(t, "gridproxy.yaml")
-	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := program.ForTest(t, program.Gridproxy)
 	w := newSite(t, nodes.ForTest(t, nodes.Options{}))
 	whole := w.newDaemon(t, "all", all)
 	lacking := make([]*daemon, len(all))

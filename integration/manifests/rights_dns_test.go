@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/need"
-	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 	"gridproxy/integration/manifests/chart"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,10 +78,7 @@ func TestDNSRights(t *testing.T) {
 	need.IPTables(t)
 	m := renderDNS(t)
 	more := moreRights(t, m)
-	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := program.ForTest(t, program.Gridproxy)
 	w := newSite(t, nodes.ForTest(t, nodes.Options{}))
 	w.ApplyFile(t, "../../deploy/crds/superedge.io_statefulsetgrids.yaml")
 	w.WaitForDefinitions(t)

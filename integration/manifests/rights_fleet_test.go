@@ -12,6 +12,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,9 +47,7 @@ func newFleetHub(t *testing.T) *fleetHub {
 	t.Helper()
 	h := &fleetHub{Cluster: nodes.ForTest(t, nodes.Options{Manifests: []string{"../../deploy/crds"}})}
 	var err error
-	if h.binary, err = nodes.BuildGridController(t.Context(), t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
+	h.binary = program.ForTest(t, program.GridController)
 	if h.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "hub", h.Admin()); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -56,15 +57,7 @@ func buildDNSPrograms(t *testing.T) dnsPrograms {
 	if inGuest() {
 		need.IPVS(t)
 	}
-	var p dnsPrograms
-	var err error
-	if p.gridproxy, err = netns.BuildGridproxy(t.Context(), t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	if p.gridDNS, err = netns.BuildGridDNS(t.Context(), t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return dnsPrograms{gridproxy: program.ForTest(t, program.Gridproxy), gridDNS: program.ForTest(t, program.GridDNS)}
 }
 
 func newDNSNode(t *testing.T, programs dnsPrograms) *dnsNode {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gridproxy/integration/env/program"
 )
 
 // askedNode is a node with a daemon, and the commands that an operator asks when something is
@@ -23,10 +25,7 @@ func newAskedNode(t *testing.T) *askedNode {
 	t.Helper()
 	w := &askedNode{operatedNode: newOperatedNode(t)}
 	dir := t.TempDir()
-	w.plugin = filepath.Join(dir, "kubectl-grid")
-	if out, err := exec.CommandContext(w.ctx, "go", "build", "-o", w.plugin, "gridproxy/cmd/kubectl-grid").CombinedOutput(); err != nil {
-		t.Fatalf("building kubectl-grid: %v\n%s", err, out)
-	}
+	w.plugin = program.ForTest(t, program.KubectlGrid)
 	w.socket = filepath.Join(dir, "status.sock")
 	w.serves()
 	return w

@@ -10,6 +10,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -33,8 +34,7 @@ func newOperatedNode(t *testing.T) *operatedNode {
 	var err error
 	w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin())
 	w.must(err)
-	w.binary, err = netns.BuildGridproxy(w.ctx, t.TempDir())
-	w.must(err)
+	w.binary = program.ForTest(t, program.Gridproxy)
 	w.refusal, err = need.NewRefusal(t.TempDir())
 	w.must(err)
 	w.program, err = w.refusal.Program(w.binary)

@@ -14,6 +14,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -104,8 +105,7 @@ func newSites(t *testing.T, length time.Duration) *sites {
 	var err error
 	s.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", s.Admin())
 	s.must(err)
-	s.binary, err = netns.BuildGridproxy(s.ctx, t.TempDir())
-	s.must(err)
+	s.binary = program.ForTest(t, program.Gridproxy)
 	dir := t.TempDir()
 	for _, n := range s.Nodes() {
 		s.nodes = append(s.nodes, &siteNode{Node: n, sites: s, stateDir: filepath.Join(dir, n.Name)})

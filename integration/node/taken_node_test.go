@@ -16,6 +16,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -30,10 +31,7 @@ type takenNode struct {
 // eachVariant runs a test with a daemon on a node of each variant of iptables.
 func eachVariant(t *testing.T, run func(t *testing.T, w *takenNode, binary string)) {
 	need.IPTables(t)
-	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := program.ForTest(t, program.Gridproxy)
 	for _, variant := range []apiserver.Variant{apiserver.NFT, apiserver.Legacy} {
 		t.Run(string(variant), func(t *testing.T) { run(t, newTakenNode(t, variant), binary) })
 	}

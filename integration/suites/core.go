@@ -37,7 +37,7 @@ func codeSuites() []Suite {
 			Name: "laptop", Tier: Core, Usual: minutes(0, 20), Load: 110,
 			Proves:   "Every command of README.md and docs/getting-started.md that needs no cluster works in a new clone, and prints what the page shows.",
 			Packages: []string{"./integration/cluster"}, Run: "^(TestPagesOnLaptop|TestDeviations)$",
-			Needs: []Need{IPTables}, Starts: []string{node, controller, plugin, "./integration/demo", "./integration/suites/run"},
+			Needs: []Need{IPTables}, Starts: []string{node},
 			Reads: []string{"README.md", "docs/getting-started.md", "Makefile", "deploy/samples"},
 		},
 		{
@@ -45,7 +45,7 @@ func codeSuites() []Suite {
 			Proves:   "The network namespaces and connections that other suites test with behave as documented; make demo shows closure and leaves nothing behind.",
 			Packages: []string{"./integration/demo", "./integration/env/traffic", "./integration/env/netns"},
 			Skip:     demoOnMachines,
-			Needs:    []Need{IPTables},
+			Needs:    []Need{IPTables}, Starts: []string{node},
 		},
 		{
 			Name: "vm-parts", Tier: Core, Usual: minutes(0, 5),
@@ -104,7 +104,7 @@ func nodeSuites() []Suite {
 			Name: "operation", Tier: Core, Usual: minutes(1, 10), Load: 50,
 			Proves:   "What an operator sees: Events, metrics, logs and health of a running daemon; once through all faults and hostile objects of the soak.",
 			Packages: []string{"./integration/node"}, Run: operationTests,
-			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
+			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, plugin},
 		},
 		{
 			Name: "site-alone-smoke", Tier: Core, Usual: minutes(0, 30), Load: 60,
@@ -128,7 +128,7 @@ func nodeSuites() []Suite {
 			Name: "machines", Tier: Core, Usual: minutes(1, 30), Load: 70,
 			Proves:   "A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.",
 			Packages: []string{"./integration/cluster"}, Run: "^TestDocument$",
-			Needs: []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, echo},
+			Needs: []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, dnsServer, echo, rootFS},
 			Reads: []string{"deploy", "docs/migrate-from-kube-proxy.md"},
 		},
 	}
@@ -158,7 +158,7 @@ func controllerSuites() []Suite {
 			Name: "stored-versions", Tier: Core, Usual: minutes(0, 20), Load: 60,
 			Proves:   "grid-controller migrate-crds has every object stored in the newest version, whatever is refused or changed meanwhile.",
 			Packages: []string{"./integration/superedge"}, Run: storedVersions,
-			Needs: []Need{ControlPlane}, Reads: []string{"deploy/crds"},
+			Needs: []Need{ControlPlane}, Starts: []string{controller}, Reads: []string{"deploy/crds"},
 		},
 		{
 			Name: "definitions", Tier: Core, Usual: minutes(0, 15), Load: 60,
@@ -170,7 +170,7 @@ func controllerSuites() []Suite {
 			Name: "sites", Tier: Core, Usual: minutes(1, 30), Load: 90,
 			Proves:   "NodeUnits and NodeGroups of both versions on a real control plane: what Nodes get, keep and lose.",
 			Packages: []string{"./integration/sites"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{node, controller},
+			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
 			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml"},
 		},
 	}
@@ -200,7 +200,7 @@ func ipvsBasics(tier Tier, kernel string) []Suite {
 		inMachine(Suite{
 			Name: "ipvs-packets", Tier: tier, Usual: minutes(5, 0), Load: 75,
 			Proves:   "Real packets through virtual servers.",
-			Packages: []string{"./integration/node/kernel"}, Run: "/^ipvs", Args: []string{"-parallel=3"},
+			Packages: []string{"./integration/node/kernel"}, Run: "/^ipvs", Args: []string{"-test.parallel=3"},
 			Needs: []Need{IPTables},
 		}, kernel),
 		inMachine(Suite{

@@ -66,7 +66,7 @@ func packetSuites() []Suite {
 		rows = append(rows, inMachine(Suite{
 			Name: "packets", Tier: Extended, Usual: minutes(9, 0),
 			Proves:   "Real packets, SCTP too, through both variants of iptables.",
-			Packages: []string{"./integration/node/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-parallel=2"},
+			Packages: []string{"./integration/node/kernel"}, Run: "/^(nft|legacy)$", Args: []string{"-test.parallel=2"},
 			Needs: []Need{IPTables},
 		}, kernel), inMachine(Suite{
 			Name: "rules", Tier: Extended, Usual: minutes(8, 0),
@@ -147,7 +147,7 @@ func olderSuites() []Suite {
 			Name: "kube-proxy-tests", Tier: Extended, Usual: minutes(0, 40), Load: 130, Verbose: true,
 			Proves: "kube-proxy's own unit tests of rules, endpoints, UDP flows and health checks pass on our code, except for listed deviations.",
 			Module: agreementModule, Packages: []string{"."}, Run: unitTestsOfKubeProxy,
-			Needs: []Need{IPTables}, Reads: []string{"integration/agreement/testdata"}, Starts: []string{node},
+			Needs: []Need{IPTables}, Reads: []string{"integration/agreement/testdata"},
 		},
 		{
 			Name: "apiserver-1.36", Tier: Extended, Usual: minutes(1, 30), Load: 60,
@@ -164,7 +164,7 @@ func machineSuites() []Suite {
 	machines := func(name, pkg, proves string, m, s int) Suite {
 		return Suite{
 			Name: name, Tier: Extended, Usual: minutes(m, s), Load: 90, Proves: proves, Packages: []string{pkg},
-			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, dnsServer, echo}, Reads: []string{"deploy"},
+			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, dnsServer, echo, rootFS}, Reads: []string{"deploy"},
 		}
 	}
 	streams := machines("streams", "./integration/cluster/streams",
@@ -193,7 +193,6 @@ func machineSuites() []Suite {
 			"and no request fails when the link returns; kube-proxy's figures are printed beside.", 15, 0)
 	alone.Run, alone.Alone, alone.Verbose = "^TestSiteAlone$", true, true
 	alone.Needs = append(alone.Needs, Helm)
-	alone.Starts = []string{node, echo}
 	alone.Reads = append(alone.Reads, "docs/site-alone.md")
 	dns := machines("dns", "./integration/cluster",
 		"With the chart, the same names lead to each unit's own Pods; other names and changes are those of the real CoreDNS; a unit that is cut off has them after restarts too; "+

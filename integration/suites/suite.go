@@ -54,7 +54,7 @@ type Suite struct {
 	Packages []string // what go test runs, relative to the module: ./rules/...
 	Run      string   // pattern of go test's -run; "" = all tests
 	Skip     string   // pattern of go test's -skip; "" = none
-	Args     []string // further flags for the test binaries
+	Args     []string // further flags of the test binaries, such as -test.parallel=2
 	Env      []string // further variables, as NAME=value
 	Parallel int      // packages tested at the same time; 0 = 1
 	Fuzz     string   // a fuzz target: go test searches for inputs that make it fail
@@ -110,6 +110,16 @@ func (s Suite) BuildFlags() []string {
 		flags = append(flags, "-tags="+s.Tags)
 	}
 	return flags
+}
+
+// TestBinary returns the name of the file that the suite's only package is linked to, for all suites that
+// test it; "" if go test runs the suite.
+func (s Suite) TestBinary() string {
+	if len(s.Packages) != 1 || strings.HasSuffix(s.Packages[0], "...") || s.Fuzz != "" {
+		return ""
+	}
+	name := path.Join(s.Module, s.Packages[0])
+	return strings.Trim(strings.ReplaceAll(name, "/", "-")+"-"+s.Tags, "-") + ".test"
 }
 
 // load is the processor time that the suite uses, in percent of one processor.

@@ -22,6 +22,7 @@ const (
 	dnsServer  = "./cmd/grid-dns"
 	plugin     = "./cmd/kubectl-grid"
 	echo       = "./integration/env/programs"
+	rootFS     = "./deploy/image/rootfs"
 )
 
 // The module that compares gridproxy with kube-proxy: it requires all of Kubernetes.

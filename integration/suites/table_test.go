@@ -24,6 +24,8 @@ func TestRows(t *testing.T) {
 			t.Errorf("make %s is a target of the Makefile, so the suite cannot be run by it", s.Name)
 		case !strings.HasSuffix(s.Proves, ".") || strings.Contains(s.Proves, ". "):
 			t.Errorf("%s: what it proves is not one sentence: %q", s.Name, s.Proves)
+		case s.Kernel != "" && s.TestBinary() == "":
+			t.Errorf("%s: a virtual machine runs the tests of one package", s.Name)
 		case s.Usual <= 0:
 			t.Errorf("%s: how long does it take?", s.Name)
 		case s.Tier == Extended && s.Usual > 15*time.Minute:

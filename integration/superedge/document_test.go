@@ -1,12 +1,11 @@
 package superedge
 
 import (
-	"path/filepath"
 	"testing"
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/document"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	"k8s.io/client-go/rest"
 )
@@ -25,11 +24,7 @@ type shell struct {
 
 func newShell(t *testing.T, tools apiserver.Tools, admin *rest.Config) shell {
 	t.Helper()
-	bin := t.TempDir()
-	if _, err := nodes.BuildGridController(t.Context(), bin); err != nil {
-		t.Fatal(err)
-	}
-	controller := filepath.Join(bin, "grid-controller")
+	controller := program.ForTest(t, program.GridController)
 	s := shell{controller: controller, Shell: document.NewShell(t, admin, map[string]string{
 		"kubectl": tools.Path("kubectl"), "grid-controller": controller,
 	})}

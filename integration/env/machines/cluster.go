@@ -19,6 +19,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 )
 
 // ClusterCIDRs are where the addresses of Pods come from; those of Services:
@@ -128,7 +129,7 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(disks, 0o755); err != nil {
 		return fmt.Errorf("making a folder for the machines: %w", err)
 	}
-	if c.program, err = buildProgram(ctx, disks, programs); err != nil {
+	if c.program, err = program.Path(ctx, program.Workloads); err != nil {
 		return err
 	}
 	if err := c.startSweeper(disks); err != nil {

@@ -10,14 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/program"
 )
-
-// programs is the command that runs on machines and in Pods. Its name there chooses what it does.
-const programs = "gridproxy/integration/env/programs"
 
 // Names of images. That of the echo server is the manual's.
 const (
@@ -45,15 +42,15 @@ func Echo(ctx context.Context, dir string) (Image, error) {
 func Curl(ctx context.Context, dir string) (Image, error) {
 	files := map[string]string{}
 	for name, group := range map[string]string{"curl": "curl", "sh": "dash", "sleep": "coreutils"} {
-		program, err := exec.LookPath(name)
+		tool, err := exec.LookPath(name)
 		if err != nil {
 			return Image{}, fmt.Errorf("making image %s (run `apt-get install %s`): %w", curlName, group, err)
 		}
-		linked, err := exec.CommandContext(ctx, "ldd", program).Output()
+		linked, err := exec.CommandContext(ctx, "ldd", tool).Output()
 		if err != nil {
-			return Image{}, fmt.Errorf("finding the libraries of %s: %w", program, err)
+			return Image{}, fmt.Errorf("finding the libraries of %s: %w", tool, err)
 		}
-		files["usr/bin/"+name] = program
+		files["usr/bin/"+name] = tool
 		for word := range strings.FieldsSeq(string(linked)) {
 			if strings.HasPrefix(word, "/") {
 				files[strings.TrimPrefix(word, "/")] = word
@@ -72,12 +69,12 @@ func Gridproxy(ctx context.Context, dir string) (Image, error) {
 // GridproxyAs makes the same image with another name, such as registry.example.com/gridproxy:1.0.
 func GridproxyAs(ctx context.Context, dir, name string) (Image, error) {
 	files := map[string]string{}
-	for program, tags := range map[string]string{"gridproxy": "", "grid-controller": "", "grid-dns": "nethttpomithttp2"} {
-		binary, err := buildProgram(ctx, dir, "gridproxy/cmd/"+program, "-tags="+tags)
+	for _, folder := range []string{program.Gridproxy, program.GridController, program.GridDNS} {
+		binary, err := program.Path(ctx, folder)
 		if err != nil {
 			return Image{}, err
 		}
-		files["usr/local/bin/"+program] = binary
+		files["usr/local/bin/"+filepath.Base(folder)] = binary
 	}
 	how := run{
 		Entrypoint: []string{"gridproxy"}, Cmd: []string{"run"},
@@ -89,7 +86,7 @@ func GridproxyAs(ctx context.Context, dir, name string) (Image, error) {
 // kubeProxy makes an image of kube-proxy with the same root file system. Its program of that name chooses the
 // variant of iptables and becomes kube-proxy.
 func kubeProxy(ctx context.Context, dir string, tools apiserver.Tools) (Image, error) {
-	start, err := buildProgram(ctx, dir, programs)
+	start, err := program.Path(ctx, program.Workloads)
 	if err != nil {
 		return Image{}, err
 	}
@@ -116,18 +113,11 @@ func onRootFS(ctx context.Context, dir, name string, how run, files map[string]s
 // rootFS is the path of the image's root file system, which is kept in the user's cache folder until the program
 // that makes it changes: fetching and merging Debian's packages takes longer than starting a cluster.
 func rootFS(ctx context.Context) (string, error) {
-	program, err := os.CreateTemp("", "rootfs-")
+	maker, err := program.Path(ctx, program.RootFS)
 	if err != nil {
-		return "", fmt.Errorf("making a root file system: %w", err)
-	}
-	defer func() { _ = os.Remove(program.Name()) }()
-	if err := program.Close(); err != nil {
-		return "", fmt.Errorf("making a root file system: %w", err)
-	}
-	if err := goBuild(ctx, program.Name(), "gridproxy/deploy/image/rootfs"); err != nil {
 		return "", err
 	}
-	content, err := os.ReadFile(program.Name())
+	content, err := os.ReadFile(maker)
 	if err != nil {
 		return "", fmt.Errorf("making a root file system: %w", err)
 	}
@@ -142,19 +132,19 @@ func rootFS(ctx context.Context) (string, error) {
 	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
 	defer func() { _ = os.Remove(temp) }() // it is there only after a failure
 	// Without security updates: nobody attacks a test, and one mirror less can be in the middle of an update.
-	if out, err := exec.CommandContext(ctx, program.Name(), "-security-mirror=", runtime.GOARCH, temp).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, maker, "-security-mirror=", runtime.GOARCH, temp).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("making the root file system of the image: %w: %s", err, bytes.TrimSpace(out))
 	}
 	return path, os.Rename(temp, path)
 }
 
 // single makes an image that runs one of the programs, with nothing else in it but files and links, by their paths.
-func single(ctx context.Context, dir, program, name string, files, links map[string]string) (Image, error) {
-	binary, err := buildProgram(ctx, dir, programs)
+func single(ctx context.Context, dir, role, name string, files, links map[string]string) (Image, error) {
+	binary, err := program.Path(ctx, program.Workloads)
 	if err != nil {
 		return Image{}, err
 	}
-	all := map[string]string{"bin/" + program: binary}
+	all := map[string]string{"bin/" + role: binary}
 	maps.Copy(all, files)
 	path := fileOf(dir, name)
 	layer := path + ".layer"
@@ -162,26 +152,10 @@ func single(ctx context.Context, dir, program, name string, files, links map[str
 	if err := writeLayer(layer, all, links); err != nil {
 		return Image{}, err
 	}
-	return writeImage(path, name, run{Entrypoint: []string{"/bin/" + program}}, layer)
+	return writeImage(path, name, run{Entrypoint: []string{"/bin/" + role}}, layer)
 }
 
 // fileOf is where an image of a name is kept.
 func fileOf(dir, name string) string {
 	return filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")
-}
-
-// buildProgram builds a static program of this module and returns its path.
-func buildProgram(ctx context.Context, dir, pkg string, flags ...string) (string, error) {
-	path := filepath.Join(dir, filepath.Base(pkg))
-	return path, goBuild(ctx, path, pkg, flags...)
-}
-
-func goBuild(ctx context.Context, path, pkg string, flags ...string) error {
-	args := slices.Concat([]string{"build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", path}, flags, []string{pkg})
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w: %s", pkg, err, bytes.TrimSpace(out))
-	}
-	return nil
 }

@@ -8,40 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 )
-
-// BuildGridproxy builds the daemon of this module into a folder and returns its path. With
-// GRIDPROXY_BINARY, as in a virtual machine without Go, it returns that path instead: a gridproxy
-// that was built before.
-func BuildGridproxy(ctx context.Context, dir string) (string, error) {
-	return buildProgram(ctx, dir, "gridproxy", "GRIDPROXY_BINARY")
-}
-
-// BuildGridDNS is BuildGridproxy for the DNS server of a node, and GRIDPROXY_GRID_DNS.
-func BuildGridDNS(ctx context.Context, dir string) (string, error) {
-	return buildProgram(ctx, dir, "grid-dns", "GRIDPROXY_GRID_DNS")
-}
-
-func buildProgram(ctx context.Context, dir, program, variable string) (string, error) {
-	if built := os.Getenv(variable); built != "" {
-		if _, err := os.Stat(built); err != nil {
-			return "", fmt.Errorf("using the %s of %s (build it, or unset the variable): %w", program, variable, err)
-		}
-		return built, nil
-	}
-	path := filepath.Join(dir, program)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "gridproxy/cmd/"+program)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w: %s", program, err, bytes.TrimSpace(out))
-	}
-	return path, nil
-}
 
 // Gridproxy is a daemon that runs on a node.
 type Gridproxy struct {

@@ -57,8 +57,7 @@ type Cluster struct {
 	kubeconfig string // of admin
 
 	mu          sync.Mutex
-	controllers int    // started so far, for their names
-	binary      string // of grid-controller; "" until it is built
+	controllers int // started so far, for their names
 }
 
 // nodeGrace is the controller manager's own.

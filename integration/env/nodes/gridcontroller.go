@@ -1,21 +1,19 @@
 package nodes
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/program"
 
 	"sigs.k8s.io/yaml"
 )
@@ -79,9 +77,11 @@ func (c *Cluster) StartGridController(ctx context.Context, o ControllerOptions) 
 			return nil, err
 		}
 	}
-	name, binary, err := c.nextController(ctx, o.Binary)
-	if err != nil {
-		return nil, err
+	name, binary := c.nextController(), o.Binary
+	if binary == "" {
+		if binary, err = program.Path(ctx, program.GridController); err != nil {
+			return nil, err
+		}
 	}
 	config, err := c.Counted(o.User, o.Count)
 	if err != nil {
@@ -114,32 +114,12 @@ func (c *Cluster) StartGridController(ctx context.Context, o ControllerOptions) 
 	return g, err
 }
 
-// nextController is a name for the files of one more grid-controller, and the program.
-func (c *Cluster) nextController(ctx context.Context, binary string) (name, path string, err error) {
+// nextController returns a name for the files of one more grid-controller.
+func (c *Cluster) nextController() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	name = fmt.Sprintf("grid-controller-%d", c.controllers)
 	c.controllers++
-	if binary != "" {
-		return name, binary, nil
-	}
-	if c.binary == "" {
-		if c.binary, err = BuildGridController(ctx, c.Dir()); err != nil {
-			return "", "", err
-		}
-	}
-	return name, c.binary, nil
-}
-
-// BuildGridController builds the controller of this module into a folder and returns its path.
-func BuildGridController(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "grid-controller")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "gridproxy/cmd/grid-controller")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building grid-controller: %w: %s", err, bytes.TrimSpace(out))
-	}
-	return path, nil
+	return fmt.Sprintf("grid-controller-%d", c.controllers-1)
 }
 
 // applyRights applies a manifest without its workloads, which would be Pods of an image that nobody runs.

@@ -12,14 +12,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gridproxy/integration/env/program"
 )
 
 // guestVariable is set in the guest, to the kernel's release.
 const guestVariable = "GRIDPROXY_GUEST"
 
-// carried are the variables that name programs which go into the guest too, for tests to start:
-// gridproxy, grid-dns, and the real kube-proxy.
-var carried = [...]string{"GRIDPROXY_BINARY", "GRIDPROXY_GRID_DNS", "GRIDPROXY_KUBE_PROXY"}
+// kubeProxyVariable names the real kube-proxy, which goes into the guest too.
+const kubeProxyVariable = "GRIDPROXY_KUBE_PROXY"
 
 // grace is how long after its own time limit a test binary may still live. It is shorter than go
 // test's (one minute), so that it is us who say what happened.
@@ -65,9 +66,9 @@ func runGuest(ctx context.Context, series string, m Machine, args []string) (int
 
 // newConfig is what the guest is told.
 func newConfig(k Kernel, args []string) (guestConfig, error) {
-	program, err := filepath.Abs(args[0])
+	binary, err := filepath.Abs(args[0])
 	if err == nil {
-		program, err = filepath.EvalSymlinks(program) // only real folders are in the guest
+		binary, err = filepath.EvalSymlinks(binary) // only real folders are in the guest
 	}
 	if err != nil {
 		return guestConfig{}, fmt.Errorf("finding %s: %w", args[0], err)
@@ -88,7 +89,7 @@ func newConfig(k Kernel, args []string) (guestConfig, error) {
 			env = append(env, v)
 		}
 	}
-	return guestConfig{Args: append([]string{program}, args[1:]...), Dir: dir, Env: env, Mark: rand.Text()}, nil
+	return guestConfig{Args: append([]string{binary}, args[1:]...), Dir: dir, Env: env, Mark: rand.Text()}, nil
 }
 
 // pack writes the archive into a file without a name.
@@ -143,18 +144,26 @@ func fill(archive *Archive, k Kernel, config guestConfig) error {
 	}
 	i.File("/init", self)
 	i.Dir(config.Dir)
-	programs := []string{config.Args[0]}
-	for _, v := range carried {
-		if b := os.Getenv(v); b != "" {
-			programs = append(programs, b)
-		}
-	}
-	for _, p := range programs {
+	for _, p := range append(carried(), config.Args[0]) {
 		if err := i.Program(p); err != nil {
 			return err
 		}
 	}
 	return i.Tree(filepath.Join(config.Dir, "testdata"))
+}
+
+// carried returns the paths of the programs that go into the guest too, for tests to start.
+func carried() []string {
+	var programs []string
+	if dir := os.Getenv(program.Variable); dir != "" {
+		for _, folder := range []string{program.Gridproxy, program.GridDNS} {
+			programs = append(programs, filepath.Join(dir, filepath.Base(folder)))
+		}
+	}
+	if kubeProxy := os.Getenv(kubeProxyVariable); kubeProxy != "" {
+		programs = append(programs, kubeProxy)
+	}
+	return programs
 }
 
 // timeLimit is what -test.timeout says; 0 if nothing.

@@ -19,6 +19,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/program"
 )
 
 // patience is how long a test waits for what must happen.
@@ -133,15 +134,17 @@ func TestOwnClock(t *testing.T) {
 // TestKernels: go test runs a package on each kernel, which has what the tests of IPVS need.
 func TestKernels(t *testing.T) {
 	x := prepare(t, "6.1", "6.12")
-	packed := filepath.Join(t.TempDir(), "packed")
-	if err := os.WriteFile(packed, []byte("#!/bin/sh\necho packed\n"), 0o755); err != nil {
-		t.Fatal(err)
+	packed := t.TempDir()
+	for _, name := range []string{"gridproxy", "grid-dns"} {
+		if err := os.WriteFile(filepath.Join(packed, name), []byte("#!/bin/sh\necho packed\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, series := range []string{"6.1", "6.12"} {
 		t.Run(series, func(t *testing.T) {
 			cmd := exec.Command("go", "test", "-count=1", "-json", "-exec", x.vmexec+" -kernel "+series,
 				"-run=^(TestKernel|TestSurroundings)$", "./testdata/guest")
-			cmd.Env = append(os.Environ(), "GRIDPROXY_BINARY"+"="+packed, "GRIDPROXY_SAID=to the guest", "REQUIRE=all", "OTHER_SAID=nothing")
+			cmd.Env = append(os.Environ(), program.Variable+"="+packed, "GRIDPROXY_SAID=to the guest", "REQUIRE=all", "OTHER_SAID=nothing")
 			out, err := cmd.Output()
 			output, passed := events(t, out)
 			if err != nil || !slices.Equal(passed, []string{"TestKernel", "TestSurroundings"}) {

@@ -17,6 +17,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	"sigs.k8s.io/yaml"
 )
@@ -112,10 +113,7 @@ func newMonitored(t *testing.T) *monitored {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary, err := netns.BuildGridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := program.ForTest(t, program.Gridproxy)
 	for _, n := range lab.Nodes() {
 		m.startDaemon(n, binary, kubeconfig)
 		targets["gridproxy"] = append(targets["gridproxy"], scraped{at: netip.AddrPortFrom(n.Addr(netns.IPv4), 10249).String(), node: n.Name})

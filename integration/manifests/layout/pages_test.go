@@ -13,6 +13,7 @@ import (
 
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/program"
 	"gridproxy/integration/suites"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,14 +38,10 @@ func newSite(t *testing.T, texts map[string]string) *site {
 	for name, text := range texts {
 		s.pages[name] = document.Parse(text)
 	}
-	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/gridproxy", "./cmd/grid-controller", "./cmd/grid-dns", "./cmd/kubectl-grid")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the programs: %v\n%s", err, out)
-	}
-	for words, program := range map[string]string{"gridproxy": "gridproxy", "grid-controller": "grid-controller", "grid-dns": "grid-dns", "kubectl grid": "kubectl-grid"} {
-		s.programs[words] = filepath.Join(bin, program)
+	for words, folder := range map[string]string{
+		"gridproxy": program.Gridproxy, "grid-controller": program.GridController, "grid-dns": program.GridDNS, "kubectl grid": program.KubectlGrid,
+	} {
+		s.programs[words] = program.ForTest(t, folder)
 	}
 	s.makefile = s.read("Makefile")
 	if err := yaml.Unmarshal([]byte(s.read("deploy/charts/gridproxy/values.yaml")), &s.values); err != nil {

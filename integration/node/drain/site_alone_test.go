@@ -94,7 +94,7 @@ func newSiteAlone(t *testing.T) *siteAlone {
 func (s *siteAlone) daemonOf(m *siteMachine, stateDir string) {
 	s.t.Helper()
 	var err error
-	m.daemon, err = m.Start(program, "run", "--node-name", m.Name, "--kubeconfig", s.kubeconfig, "--proxy-mode", "ipvs", "--iptables-variant", s.variant,
+	m.daemon, err = m.Start(s.program, "run", "--node-name", m.Name, "--kubeconfig", s.kubeconfig, "--proxy-mode", "ipvs", "--iptables-variant", s.variant,
 		"--cluster-cidr", netns.ClusterCIDRs(), "--conntrack-max-per-core", "0", netns.NoStatusSocket, "--state-dir", stateDir)
 	s.must(err)
 	s.t.Cleanup(func() {

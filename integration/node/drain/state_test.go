@@ -137,7 +137,7 @@ func same(got, want []string) error {
 // cleanup runs gridproxy's.
 func (w *world) cleanup(mode string) {
 	w.t.Helper()
-	_, err := w.command(program, "cleanup", "--proxy-mode", mode, "--iptables-variant", w.variant)
+	_, err := w.command(w.program, "cleanup", "--proxy-mode", mode, "--iptables-variant", w.variant)
 	w.must(err)
 }
 

@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"fmt"
+	"gridproxy/integration/env/program"
 	"net/netip"
 	"slices"
 	"testing"
@@ -26,6 +27,7 @@ type world struct {
 	*netns.Manifests
 	t       *testing.T
 	variant string
+	program string // gridproxy
 	node    *netns.Node
 	daemon  *netns.Gridproxy // the last one that was started
 	client  *traffic.Client
@@ -48,6 +50,7 @@ func newWorld(t *testing.T, variant string) *world {
 			t.Error(err)
 		}
 	})
+	w.program = program.ForTest(t, program.Gridproxy)
 	for _, f := range netns.Families() {
 		for _, a := range []netip.AddrPort{vip(f, 0), external(f, 0)} {
 			bits := map[netns.Family]int{netns.IPv4: 24, netns.IPv6: 64}[f]
@@ -107,7 +110,7 @@ func (w *world) run(mode string, flags ...string) {
 		"--verify-period", "2s", "-v", "4",
 	}, flags...)
 	var err error
-	w.daemon, err = w.node.RunGridproxy(program, w.Dir, append(slices.Clone(flags), netns.NoStatusSocket)...)
+	w.daemon, err = w.node.RunGridproxy(w.program, w.Dir, append(slices.Clone(flags), netns.NoStatusSocket)...)
 	w.must(err)
 	ctx, cancel := w.within()
 	defer cancel()

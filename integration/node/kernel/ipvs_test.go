@@ -160,7 +160,7 @@ func TestWithoutIPVS(t *testing.T) {
 	w := newWorld(t, ipvs, "bj-1")
 	w.Serve(newService("nowhere", 188), w.endpoints("bj-1")...)
 	w.apply()
-	d, err := w.Lab.Node("bj-1").RunGridproxy(program, w.Dir, append(ipvs.flags(), append(detect(), netns.NoStatusSocket)...)...)
+	d, err := w.Lab.Node("bj-1").RunGridproxy(w.program, w.Dir, append(ipvs.flags(), append(detect(), netns.NoStatusSocket)...)...)
 	w.must(err)
 	w.eventually(func(context.Context) error {
 		if d.ExitCode() == -1 {

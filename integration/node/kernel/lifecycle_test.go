@@ -138,7 +138,7 @@ func TestCleanup(t *testing.T) {
 		w.stop("bj-1", false)
 		for range 2 {
 			ctx, cancel := w.within()
-			_, err := w.Lab.Node("bj-1").Run(ctx, nil, program, "cleanup", "--iptables-variant", b.variant)
+			_, err := w.Lab.Node("bj-1").Run(ctx, nil, w.program, "cleanup", "--iptables-variant", b.variant)
 			cancel()
 			w.must(err)
 			for _, f := range netns.Families() {

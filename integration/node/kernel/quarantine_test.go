@@ -18,7 +18,7 @@ func (w *world) refusal() (*need.Refusal, string) {
 	w.t.Helper()
 	r, err := need.NewRefusal(w.t.TempDir())
 	w.must(err)
-	through, err := r.Program(program)
+	through, err := r.Program(w.program)
 	w.must(err)
 	return r, through
 }
@@ -45,7 +45,7 @@ func (w *world) shown(node string, texts ...string) {
 func (w *world) explained(node, service, text string) {
 	w.t.Helper()
 	w.holds(func(ctx context.Context) error {
-		out, err := w.Lab.Node(node).Run(ctx, nil, "env", "NODE_NAME="+node, program, "explain", service,
+		out, err := w.Lab.Node(node).Run(ctx, nil, "env", "NODE_NAME="+node, w.program, "explain", service,
 			"--node-name", node, "--manifests", w.Dir, "--iptables-variant", w.backend.variant)
 		if err == nil && !strings.Contains(string(out), text) {
 			err = fmt.Errorf("explain lacks %q:\n%s", text, out)

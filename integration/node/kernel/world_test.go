@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"gridproxy/integration/env/program"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -36,6 +37,7 @@ type world struct {
 	*netns.Manifests
 	t       *testing.T
 	backend backend
+	program string // gridproxy
 	daemons map[string]*netns.Gridproxy
 
 	// changing says that something changed since the daemons said that they are ready.
@@ -64,6 +66,7 @@ func newWorld(t *testing.T, b backend, nodes ...string) *world {
 			t.Error(err)
 		}
 	})
+	w.program = program.ForTest(t, program.Gridproxy)
 	return w
 }
 
@@ -129,7 +132,7 @@ func (w *world) apply() {
 // on must hold.
 func (w *world) run(nodes []string, flags ...string) {
 	w.t.Helper()
-	w.runProgram(program, nodes, flags...)
+	w.runProgram(w.program, nodes, flags...)
 }
 
 // runProgram does what run does with a program that runs gridproxy.

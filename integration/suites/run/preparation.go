@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/program"
 	"gridproxy/integration/suites"
 )
 
@@ -49,6 +51,7 @@ func (e unavailableError) Unwrap() error { return e.error }
 // preparation installs and builds everything once, when the first suite asks for it.
 type preparation struct {
 	root       string
+	started    []string // folders of the programs that tests of all chosen suites start
 	background sync.WaitGroup
 	mu         sync.Mutex
 	prepared   map[string]func() (path string, err error)
@@ -67,6 +70,9 @@ func (p *preparation) all(ctx context.Context, chosen []suites.Suite) {
 	for _, s := range chosen {
 		v := versions{s.Module, strings.Join(s.BuildFlags(), " ")}
 		packages[v] = append(packages[v], s.Packages...)
+		for _, folder := range s.Starts {
+			p.started = append(p.started, path.Clean(folder))
+		}
 		for _, n := range s.AllNeeds() {
 			r := prerequisiteOf(n)
 			if m := (prerequisite{module: r.module, modFile: r.modFile}); m.module != "" && !slices.Contains(modules, m) {
@@ -116,21 +122,49 @@ func (p *preparation) compile(ctx context.Context, packages map[versions][]strin
 
 // ensure installs and builds what a suite needs, and returns the variables that say where it is.
 func (p *preparation) ensure(ctx context.Context, s suites.Suite) ([]string, error) {
-	var environment []string
+	environment := []string{program.Variable + "=" + p.programs()}
 	var errs []error
 	for _, n := range s.AllNeeds() {
 		path, err := p.need(ctx, n)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s needs %s: %w", s.Name, n, err))
 		}
-		switch {
-		case n == suites.ControlPlane && s.Kernel != "":
+		if n == suites.ControlPlane && s.Kernel != "" {
 			environment = append(environment, "GRIDPROXY_KUBE_PROXY="+filepath.Join(path, "kube-proxy"))
-		case n == suites.Machine61 || n == suites.Machine612:
-			environment = append(environment, "GRIDPROXY_BINARY="+filepath.Join(path, "gridproxy"), "GRIDPROXY_GRID_DNS="+filepath.Join(path, "grid-dns"))
 		}
 	}
-	return environment, errors.Join(errs...)
+	return environment, errors.Join(append(errs, p.link(ctx, s))...)
+}
+
+// programs returns the folder of the programs that tests start.
+func (p *preparation) programs() string { return filepath.Join(p.root, "bin", "programs") }
+
+// link builds the programs that tests start, all at once, and the tests of a suite with one package.
+func (p *preparation) link(ctx context.Context, s suites.Suite) error {
+	if len(s.Starts) > 0 {
+		if _, err := p.once("programs", func() (string, error) {
+			return "", program.Build(ctx, p.programs(), p.started...)
+		}); err != nil {
+			return err
+		}
+	}
+	if s.TestBinary() == "" {
+		return nil
+	}
+	_, err := p.once(s.TestBinary(), func() (string, error) {
+		args := slices.Concat([]string{"test", "-c", "-vet=off", "-o", testBinary(p.root, s)}, s.BuildFlags(), s.Packages)
+		out, err := command(ctx, filepath.Join(p.root, s.Module), "go", args...).CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("building the tests of %s: %w: %s", s.Packages[0], err, bytes.TrimSpace(out))
+		}
+		return "", nil
+	})
+	return err
+}
+
+// testBinary returns the path of the tests of a suite with one package.
+func testBinary(root string, s suites.Suite) string {
+	return filepath.Join(root, "bin", "tests", s.TestBinary())
 }
 
 // need returns the folder of what was built, if anything was.
@@ -151,16 +185,13 @@ func (p *preparation) need(ctx context.Context, n suites.Need) (string, error) {
 	if !found {
 		return "", nil
 	}
-	if _, err := p.once(string(n), func() (string, error) {
+	return p.once(string(n), func() (string, error) {
 		path, err := p.goRun(ctx, "./integration/env/vm", "-kernel", series, "-fetch")
 		if err != nil {
 			err = unavailableError{err}
 		}
 		return path, err
-	}); err != nil {
-		return "", err
-	}
-	return p.once("programs of virtual machines", func() (string, error) { return p.machinePrograms(ctx) })
+	})
 }
 
 // once does something, unless it has been done or is being done: then it waits for that.
@@ -191,21 +222,6 @@ func (p *preparation) install(ctx context.Context, name string) error {
 		return "", nil
 	})
 	return err
-}
-
-// machinePrograms builds the programs with which tests run in virtual machines.
-func (p *preparation) machinePrograms(ctx context.Context) (string, error) {
-	dir := filepath.Join(p.root, "bin", "vm")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("making a folder for programs: %w", err)
-	}
-	for name, pkg := range map[string]string{"vmexec": "./integration/env/vm", "gridproxy": "./cmd/gridproxy", "grid-dns": "./cmd/grid-dns"} {
-		build := command(ctx, p.root, "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, name), pkg)
-		if out, err := build.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("building %s: %w: %s", name, err, bytes.TrimSpace(out))
-		}
-	}
-	return dir, nil
 }
 
 // goRun runs a command of this repository and returns what it prints. Its progress is printed.

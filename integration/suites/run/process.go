@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -47,7 +48,7 @@ func (p process) run(ctx context.Context) exit {
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
 	args := p.arguments()
-	cmd := command(ctx, filepath.Join(p.root, p.suite.Module), args[0], args[1:]...)
+	cmd := command(ctx, p.folder(), args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = slices.Concat(os.Environ(), p.suite.Env, p.environment)
 	begin := now()
@@ -101,21 +102,29 @@ func (p process) arguments() []string {
 	args := []string{
 		"go", "tool", "-modfile=" + filepath.Join(p.root, "go.mod"), "gotestsum",
 		"--format", format, "--format-hide-empty-pkg", "--hide-summary", "skipped", "--jsonfile", p.output + ".json",
-		"--", "-count=1", "-vet=off", // the suite vet does that once
-		"-p", fmt.Sprint(max(s.Parallel, 1)), "-timeout", p.testTimeout().String(),
 	}
+	chosen := []string{"-test.timeout=" + p.testTimeout().String(), "-test.run=" + s.Run, "-test.skip=" + s.Skip}
+	if s.TestBinary() != "" {
+		args = append(args, "--raw-command", "--", "go", "tool", "test2json", "-t", "-p", path.Join("gridproxy", s.Module, s.Packages[0]))
+		if s.Kernel != "" {
+			args = append(args, filepath.Join(p.root, "bin", "programs", "vm"), "-kernel="+s.Kernel, fmt.Sprintf("-own-clock=%t", s.OwnClock))
+		}
+		args = append(args, testBinary(p.root, s), "-test.v=test2json", "-test.paniconexit0")
+		return slices.Concat(args, chosen, s.Args)
+	}
+	args = append(args, "--", "-count=1", "-vet=off", "-p", fmt.Sprint(max(s.Parallel, 1))) // the suite vet runs go vet once
 	args = append(args, s.BuildFlags()...)
 	if s.Fuzz != "" {
-		args = append(args, "-run", "^$", "-fuzz", "^"+s.Fuzz+"$", "-fuzztime", p.fuzzTime.String(), "-fuzzminimizetime", "10x")
+		chosen = append(chosen, "-run=^$", "-fuzz=^"+s.Fuzz+"$", "-fuzztime="+p.fuzzTime.String(), "-fuzzminimizetime=10x")
 	}
-	if s.Run != "" {
-		args = append(args, "-run", s.Run)
+	return slices.Concat(args, chosen, s.Packages, s.Args)
+}
+
+// folder returns where the process runs: as with go test, tests of one package run in its folder.
+func (p process) folder() string {
+	folder := filepath.Join(p.root, p.suite.Module)
+	if p.suite.TestBinary() != "" {
+		folder = filepath.Join(folder, p.suite.Packages[0])
 	}
-	if s.Skip != "" {
-		args = append(args, "-skip", s.Skip)
-	}
-	if s.Kernel != "" {
-		args = append(args, "-exec", fmt.Sprintf("'%s' -kernel %s -own-clock=%t", filepath.Join(p.root, "bin", "vm", "vmexec"), s.Kernel, s.OwnClock))
-	}
-	return slices.Concat(args, s.Packages, s.Args)
+	return folder
 }

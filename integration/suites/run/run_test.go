@@ -118,13 +118,13 @@ func alive(pid int) bool {
 
 // TestInterrupted: Ctrl-C ends what runs and starts nothing more.
 func TestInterrupted(t *testing.T) {
-	r, s := runnerOf(t, "sleep 600", time.Hour, suites.Budget{})
+	r, s := runnerOf(t, "echo started; sleep 600", time.Hour, suites.Budget{})
 	alone := s
 	alone.Name, alone.Alone = "alone", true
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-			if _, err := os.Stat(filepath.Join(r.logs, "script.log")); err == nil {
+			if text, err := os.ReadFile(filepath.Join(r.logs, "script.log")); err == nil && len(text) > 0 {
 				break
 			}
 		}

@@ -69,8 +69,8 @@ func TestSurroundings(t *testing.T) {
 	if v, set := os.LookupEnv("OTHER_SAID"); set {
 		t.Errorf("OTHER_SAID is %q", v)
 	}
-	if out := run(t, os.Getenv("GRIDPROXY_BINARY")); out != "packed\n" {
-		t.Errorf("GRIDPROXY_BINARY says %q", out)
+	if out := run(t, os.Getenv("GRIDPROXY_PROGRAMS")+"/gridproxy"); out != "packed\n" {
+		t.Errorf("gridproxy prints %q", out)
 	}
 	if err := os.WriteFile(t.TempDir()+"/file", nil, 0o600); err != nil {
 		t.Error(err)
