@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"gridproxy/integration/env/document"
-	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +34,7 @@ func (w *namesCluster) install() {
 	w.shell.Namespace = w.Outside()
 	w.shell.Link(w.t, "deploy", source+"/deploy")
 	w.types("helm install gridproxy deploy/charts/gridproxy --create-namespace --namespace gridproxy --set crds.install=false --set-json '%s' %s",
-		strings.Join(w.Values(), "' --set-json '"), wait)
+		strings.Join(w.Values(), "' --set-json '"), waitFlags)
 }
 
 // types runs what an administrator types, and says how long it took.
@@ -55,7 +55,7 @@ func (w *namesCluster) follows(heading string) {
 // upgrades changes values, and waits.
 func (w *namesCluster) upgrades(values string) {
 	w.t.Helper()
-	w.types("helm upgrade gridproxy deploy/charts/gridproxy --namespace gridproxy --reset-then-reuse-values %s %s", values, wait)
+	w.types("helm upgrade gridproxy deploy/charts/gridproxy --namespace gridproxy --reset-then-reuse-values %s %s", values, waitFlags)
 }
 
 // wired: the only thing that an administrator does is what docs/dns.md says (SuperEdge's manifests
@@ -120,7 +120,7 @@ func (w *namesCluster) switchedOff() {
 		w.allAnswered(fateCluster)
 	})
 	for _, m := range w.Machines() {
-		nodes.Eventually(w.t, "nothing of DNS is left on "+m.Name, func() error {
+		wait.Until(w.t, "nothing of DNS is left on "+m.Name, func() error {
 			if left := w.leftOfDNS(m.Name); len(left) > 0 {
 				return fmt.Errorf("there are %v", left)
 			}
@@ -191,7 +191,7 @@ func (w *namesCluster) uninstalled() {
 	w.t.Helper()
 	all := w.podsIn(chart.Namespace, "app.kubernetes.io/part-of=gridproxy")
 	w.whileAsked("helm uninstall", fewAtTheEnd, func() {
-		w.types("helm uninstall gridproxy --namespace gridproxy %s", wait)
+		w.types("helm uninstall gridproxy --namespace gridproxy %s", waitFlags)
 		w.allAnswered(fateCluster)
 		w.gone(all)
 	})

@@ -15,7 +15,7 @@ import (
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,7 +145,7 @@ func clusterDNS() netip.AddrPort { return netip.AddrPortFrom(machines.DNSAddrs()
 // answered while it waits are counted, and not yet expected.
 func (w *namesCluster) isLocal(machine string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, "queries of "+machine+" are answered there", func() error {
+	wait.Until(w.t, "queries of "+machine+" are answered there", func() error {
 		before, err := w.counted(machine)
 		if err != nil {
 			return err
@@ -161,7 +161,7 @@ func (w *namesCluster) isLocal(machine string) {
 	})
 	// For a second kube-dns still answers flows that are under way. A query that takes the port
 	// of such a flow goes there too.
-	nodes.Eventually(w.t, "no flow leads from "+machine+" to kube-dns", func() error {
+	wait.Until(w.t, "no flow leads from "+machine+" to kube-dns", func() error {
 		return w.Machine(machine).Namespace.FlowElsewhere(machines.DNSAddrs(), localDNS())
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 )
 
 // requests is CoreDNS' own counter, of a server, family, protocol and type. The daemon and the
@@ -46,7 +46,7 @@ func (w *namesCluster) allCounted(do func()) {
 	do()
 	for machine := range w.clients {
 		// A query is counted after its answer was sent.
-		nodes.Eventually(w.t, "the server on "+machine+" has counted every query", func() error {
+		wait.Until(w.t, "the server on "+machine+" has counted every query", func() error {
 			n, err := w.counted(machine)
 			if got := n - before[machine]; err == nil && got != w.sent[machine] {
 				err = fmt.Errorf("of %d queries its server has got %d", w.sent[machine], got)

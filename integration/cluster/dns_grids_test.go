@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,7 +94,7 @@ func (w *namesCluster) reached(machine, name, pod string) {
 // rolledOut waits for the Pods of a StatefulSet, which may not be there yet.
 func (w *namesCluster) rolledOut(set string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, set+" is there", func() error {
+	wait.Until(w.t, set+" is there", func() error {
 		_, err := w.Kubectl("get", "statefulset", set)
 		return err
 	})

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/miekg/dns"
 )
@@ -217,7 +217,7 @@ func (w *namesCluster) whileAsked(what string, allowed int, do func()) (sum load
 	defer end()
 	do()
 	least := max(loadLeast, l.asked()+len(l.askers)*int(time.Second/loadPeriod)) // what fails too late is seen
-	nodes.Eventually(w.t, "enough queries are asked", func() error {
+	wait.Until(w.t, "enough queries are asked", func() error {
 		if n := l.asked(); n < least {
 			return fmt.Errorf("%d of %d are", n, least)
 		}

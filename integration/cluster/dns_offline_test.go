@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
 
 	"github.com/miekg/dns"
@@ -85,7 +85,7 @@ func (w *namesCluster) saved(after time.Time, site ...string) {
 	w.t.Helper()
 	w.MustKubectl(w.t, "create", "namespace", "saved")
 	for _, machine := range site {
-		nodes.Eventually(w.t, "the daemon on "+machine+" saves", func() error {
+		wait.Until(w.t, "the daemon on "+machine+" saves", func() error {
 			info, err := os.Stat(w.Machine(machine).Disk("/var/lib/gridproxy/state"))
 			if err == nil && info.ModTime().Before(after) {
 				err = fmt.Errorf("the state is of %s", info.ModTime())
@@ -168,7 +168,7 @@ func (w *namesCluster) processID(machine, command string) (string, error) {
 // runsAnew waits until a program runs in another process than before.
 func (w *namesCluster) runsAnew(machine, command, before string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, command+" runs again on "+machine, func() error {
+	wait.Until(w.t, command+" runs again on "+machine, func() error {
 		pid, err := w.processID(machine, command)
 		if err == nil && pid == before {
 			err = fmt.Errorf("process %s has not ended", pid)
@@ -179,7 +179,7 @@ func (w *namesCluster) runsAnew(machine, command, before string) {
 
 func (w *namesCluster) until(moment time.Time) {
 	w.t.Helper()
-	nodes.Eventually(w.t, "a TTL is over", func() error {
+	wait.Until(w.t, "a TTL is over", func() error {
 		if left := time.Until(moment); left > 0 {
 			return fmt.Errorf("%s are left", left)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -41,13 +41,13 @@ func (w *namesCluster) records() {
 // addresses.
 func (w *namesCluster) unreadyRecord(machine, pod string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, pod+" is there", func() error {
+	wait.Until(w.t, pod+" is there", func() error {
 		_, err := w.Kubectl("get", "pod", pod)
 		return err
 	})
 	w.MustKubectl(w.t, "wait", "--for=condition=ContainersReady", "pod/"+pod, "--timeout=120s")
 	addrs := w.addresses(pod)
-	nodes.Eventually(w.t, pod+" is an endpoint that is not ready", func() error {
+	wait.Until(w.t, pod+" is an endpoint that is not ready", func() error {
 		out, err := w.Kubectl("get", "endpointslices", "--selector=kubernetes.io/service-name=records-svc",
 			"-o", `jsonpath={range .items[*].endpoints[*]}{.addresses[0]}={.conditions.ready} {end}`)
 		for _, addr := range addrs {
@@ -62,7 +62,7 @@ func (w *namesCluster) unreadyRecord(machine, pod string) {
 	}
 	w.MustKubectl(w.t, "patch", "pod", pod, "--subresource=status", `--patch={"status":{"conditions":[{"type":"example.com/served","status":"True"}]}}`)
 	w.becomes(machine, recordsName, addrs[0])
-	nodes.Eventually(w.t, pod+" has its name in IPv6", func() error {
+	wait.Until(w.t, pod+" has its name in IPv6", func() error {
 		return w.check(machine, expectedName{name: recordsName, qtype: dns.TypeAAAA, beijing: addrs[1]})
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"gridproxy/integration/env/machines"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/miekg/dns"
 )
@@ -116,7 +116,7 @@ func (w *namesCluster) check(machine string, e expectedName) error {
 // becomes waits until a name leads where it should.
 func (w *namesCluster) becomes(machine, name, want string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, fmt.Sprintf("on %s, %s is %s", machine, name, want), func() error {
+	wait.Until(w.t, fmt.Sprintf("on %s, %s is %s", machine, name, want), func() error {
 		return w.check(machine, expectedName{name: name, qtype: dns.TypeA, beijing: want})
 	})
 }

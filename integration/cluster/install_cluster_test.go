@@ -16,8 +16,8 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/machines"
-	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
 )
 
@@ -96,14 +96,14 @@ func (w *installCluster) values() string {
 	return "--namespace gridproxy --set-json '" + strings.Join(w.Values(), "' --set-json '") + "'"
 }
 
-// wait is how helm and kubectl wait.
-const wait = "--wait --timeout 120s"
+// waitFlags is how helm and kubectl wait.
+const waitFlags = "--wait --timeout 120s"
 
 // pods waits until both Deployments have all their Pods.
 func (w *installCluster) pods() {
 	w.t.Helper()
 	for _, unit := range slices.Sorted(maps.Values(where())) {
-		nodes.Eventually(w.t, "the Grid has its children", func() error {
+		wait.Until(w.t, "the Grid has its children", func() error {
 			_, err := w.Kubectl("get", "deployment", deployment+unit)
 			return err
 		})
@@ -156,7 +156,7 @@ func (w *installCluster) answers() {
 		inside, err := w.Pod(w.t.Context(), "default", pod)
 		w.must(err)
 		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: apiserver.Dialer(inside), DisableKeepAlives: true}}
-		nodes.Eventually(w.t, "the Service answers "+pod, func() error {
+		wait.Until(w.t, "the Service answers "+pod, func() error {
 			for range 8 {
 				answer, err := get(w.t.Context(), &client, "http://"+ip+"/")
 				if err == nil && !strings.Contains(answer, "node name:\t"+machine) {
@@ -188,7 +188,7 @@ func get(ctx context.Context, client *http.Client, url string) (string, error) {
 // gone: nothing of the release is left but what is kept.
 func (w *installCluster) gone() {
 	w.t.Helper()
-	nodes.Eventually(w.t, "the release is gone", func() error {
+	wait.Until(w.t, "the release is gone", func() error {
 		out, err := w.Kubectl("get", "daemonsets,deployments,pods,serviceaccounts,roles,rolebindings,poddisruptionbudgets,services",
 			"--namespace=gridproxy", "--selector=app.kubernetes.io/part-of=gridproxy", "-o", "name")
 		if err == nil && out != "" {

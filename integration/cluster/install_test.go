@@ -9,7 +9,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/machines"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 )
 
 // TestInstall goes through the life of a cluster, each step on what the one before it left.
@@ -82,7 +82,7 @@ func (w *installCluster) over() {
 // installed: the definitions are taken over, the daemons and the controllers are ready, and nothing else has changed.
 func (w *installCluster) installed() {
 	w.survives("helm install", func() {
-		notes := w.types("helm install gridproxy deploy/charts/gridproxy --create-namespace --take-ownership %s %s", w.values(), wait)
+		notes := w.types("helm install gridproxy deploy/charts/gridproxy --create-namespace --take-ownership %s %s", w.values(), waitFlags)
 		if !strings.Contains(notes, "kube-proxy must not run on the same Nodes") || strings.Contains(notes, "WARNING") {
 			w.t.Errorf("the notes are\n%s", notes)
 		}
@@ -93,7 +93,7 @@ func (w *installCluster) installed() {
 	if on != "bj-1 gz-1" && on != "gz-1 bj-1" {
 		w.t.Errorf("the controllers are on %s, want one on each machine", on)
 	}
-	nodes.Eventually(w.t, "NodeUnit beijing labels bj-1", func() error {
+	wait.Until(w.t, "NodeUnit beijing labels bj-1", func() error {
 		got, err := w.Kubectl("get", "node", "bj-1", "-o", "jsonpath={.metadata.labels.tier}")
 		if err == nil && got != "edge" {
 			err = fmt.Errorf("it gives bj-1 the label tier=%q", got)
@@ -106,7 +106,7 @@ func (w *installCluster) installed() {
 func (w *installCluster) reconciles(replicas int) {
 	w.t.Helper()
 	w.types(`kubectl patch deploymentgrid deploymentgrid-demo --type=merge -p '{"spec": {"template": {"replicas": %d}}}'`, replicas)
-	nodes.Eventually(w.t, "the children follow", func() error {
+	wait.Until(w.t, "the children follow", func() error {
 		for _, unit := range where() {
 			if got, err := w.Kubectl("get", "deployment", deployment+unit, "-o", "jsonpath={.status.readyReplicas}"); err != nil || got != fmt.Sprint(replicas) {
 				return fmt.Errorf("%s has %s Pods, want %d: %w", unit, got, replicas, err)
@@ -122,7 +122,7 @@ func (w *installCluster) upgraded() {
 	daemons := `kubectl --namespace gridproxy get pods --selector app.kubernetes.io/name=gridproxy -o jsonpath='{range .items[*]}{.metadata.uid} {.spec.containers[0].args}{"\n"}{end}'`
 	before := w.types("%s", daemons)
 	w.survives("helm upgrade", func() {
-		w.types("helm upgrade gridproxy newer --namespace gridproxy --reset-then-reuse-values --set 'daemon.extraArgs={--v=1}' %s", wait)
+		w.types("helm upgrade gridproxy newer --namespace gridproxy --reset-then-reuse-values --set 'daemon.extraArgs={--v=1}' %s", waitFlags)
 		w.answers()
 	})
 	after := w.types("%s", daemons)
@@ -140,7 +140,7 @@ func (w *installCluster) upgraded() {
 // removed: the definitions and all that users have made stay, and the rules go on working.
 func (w *installCluster) removed() {
 	w.survives("helm uninstall", func() {
-		w.types("helm uninstall gridproxy --namespace gridproxy %s", wait)
+		w.types("helm uninstall gridproxy --namespace gridproxy %s", waitFlags)
 		w.gone()
 		w.answers()
 	})
@@ -159,7 +159,7 @@ func (w *installCluster) again() {
 		}
 	}
 	w.survives("helm install again", func() {
-		w.types("helm install gridproxy deploy/charts/gridproxy %s %s", w.values(), wait)
+		w.types("helm install gridproxy deploy/charts/gridproxy %s %s", w.values(), waitFlags)
 		w.answers()
 	})
 	w.reconciles(2)
@@ -168,15 +168,15 @@ func (w *installCluster) again() {
 // empty: without definitions, Grids, the namespace and the rules of before.
 func (w *installCluster) empty() {
 	w.types("kubectl delete deploymentgrids,servicegrids,nodeunits --all --cascade=foreground --timeout=60s")
-	w.types("helm uninstall gridproxy --namespace gridproxy %s", wait)
+	w.types("helm uninstall gridproxy --namespace gridproxy %s", waitFlags)
 	w.types("kubectl delete -k deploy/crds --timeout=60s")
 	w.types("kubectl delete namespace gridproxy --timeout=60s")
-	w.types("helm install gridproxy deploy/charts/gridproxy --create-namespace %s %s", w.values(), wait)
+	w.types("helm install gridproxy deploy/charts/gridproxy --create-namespace %s %s", w.values(), waitFlags)
 	w.types("kubectl apply -f deploy/samples/stateless")
 	w.pods()
 	w.answers()
 	w.survives("helm uninstall", func() {
-		w.types("helm uninstall gridproxy --namespace gridproxy %s", wait)
+		w.types("helm uninstall gridproxy --namespace gridproxy %s", waitFlags)
 		w.gone()
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/machines"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 )
 
 // tour is a reader who types every command of a page, in its order, into one shell.
@@ -105,7 +105,7 @@ func (r *tour) follow(page string, e document.Example) {
 		return nil
 	}
 	if repeat {
-		nodes.Eventually(r.t, "the output is the page's", attempt)
+		wait.Until(r.t, "the output is the page's", attempt)
 	} else if err := attempt(); err != nil {
 		r.t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/machines"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,7 +109,7 @@ func (w *securityCluster) answers() {
 	w.t.Helper()
 	for _, name := range []string{nft, legacy} {
 		w.ready(name, true)
-		nodes.Eventually(w.t, "the Service answers on "+name, func() error {
+		wait.Until(w.t, "the Service answers on "+name, func() error {
 			ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 			defer cancel()
 			page, err := w.Machine(name).Namespace.Get(ctx, w.service, "/")
@@ -140,7 +140,7 @@ func (w *securityCluster) pod(machine string) (*corev1.Pod, error) {
 // ready waits until the daemon of a machine is ready, or is not.
 func (w *securityCluster) ready(machine string, want bool) {
 	w.t.Helper()
-	nodes.Eventually(w.t, fmt.Sprintf("the daemon of %s is ready: %t", machine, want), func() error {
+	wait.Until(w.t, fmt.Sprintf("the daemon of %s is ready: %t", machine, want), func() error {
 		p, err := w.pod(machine)
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func (w *securityCluster) ready(machine string, want bool) {
 // refused: the daemon runs, says that it is not permitted, and is not ready.
 func (w *securityCluster) refused(machine string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, "the daemon of "+machine+" says that it lacks a capability", func() error {
+	wait.Until(w.t, "the daemon of "+machine+" says that it lacks a capability", func() error {
 		p, err := w.pod(machine)
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (w *securityCluster) leaves(capabilities ...string) {
 	patch := fmt.Sprintf(`{"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": null}, "template": {"spec": {"containers": [
 		{"name": "gridproxy", "securityContext": {"capabilities": {"drop": ["ALL"], "add": %s}}}]}}}}`, strings.ReplaceAll(quoted, `" "`, `", "`))
 	w.MustKubectl(w.t, "patch", "daemonset", daemon, "--namespace="+chart.Namespace, "--patch="+patch)
-	nodes.Eventually(w.t, "the change is seen", func() error {
+	wait.Until(w.t, "the change is seen", func() error {
 		d, err := w.Client.AppsV1().DaemonSets(chart.Namespace).Get(w.t.Context(), daemon, metav1.GetOptions{})
 		if err == nil && d.Status.ObservedGeneration != d.Generation {
 			err = fmt.Errorf("generation %d of %d", d.Status.ObservedGeneration, d.Generation)
@@ -192,7 +192,7 @@ func (w *securityCluster) leaves(capabilities ...string) {
 func (w *securityCluster) nodeOf(name string) string {
 	w.t.Helper()
 	var node string
-	nodes.Eventually(w.t, name+" runs", func() error {
+	wait.Until(w.t, name+" runs", func() error {
 		list, err := w.Client.CoreV1().Pods(chart.Namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + name})
 		if err != nil {
 			return err
@@ -213,7 +213,7 @@ func (w *securityCluster) process(machine, program string, want map[string]strin
 	w.t.Helper()
 	m := w.Machine(machine)
 	pid := ""
-	nodes.Eventually(w.t, program+" runs on "+machine, func() error {
+	wait.Until(w.t, program+" runs on "+machine, func() error {
 		out, err := m.Run(w.t.Context(), nil, "pgrep", "--exact", program)
 		if err != nil {
 			pods, _ := w.Kubectl("get", "pods", "--namespace="+chart.Namespace, "--output=wide") // for the message

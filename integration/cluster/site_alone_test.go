@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -173,7 +173,7 @@ func (w *siteCluster) evicted(app string, deadline time.Time) {
 	w.each(func(s *remoteSite) error {
 		ctx, cancel := context.WithDeadline(w.t.Context(), deadline)
 		defer cancel()
-		return netns.Poll(ctx, func(ctx context.Context) error {
+		return wait.For(ctx, func(ctx context.Context) error {
 			pods, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + s.service(app)})
 			if err != nil {
 				return err

@@ -15,9 +15,9 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/machines"
-	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 )
 
 // sitesNodeGrace is after how long without a word from its kubelet the cloud says that a Node, and
@@ -216,5 +216,5 @@ func (w *siteCluster) until(moment time.Time) {
 func inTime(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, nodes.Patience)
 	defer cancel()
-	return netns.Poll(ctx, ask)
+	return wait.For(ctx, ask)
 }

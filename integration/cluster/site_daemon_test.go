@@ -13,7 +13,7 @@ import (
 
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/machines"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
 )
 
@@ -71,7 +71,7 @@ func (w *siteCluster) moveNodes(s *remoteSite) {
 	w.operator.shell.Follow(w.t, w.operator.page, "With the certificate of the kubelet")
 	for _, machine := range s.machines() {
 		w.types("kubectl label node NAME gridproxy.io/site-alone=static-pod", machine)
-		nodes.Eventually(w.t, "the Pod of the DaemonSet on "+machine+" is gone", func() error {
+		wait.Until(w.t, "the Pod of the DaemonSet on "+machine+" is gone", func() error {
 			const pods = "kubectl --namespace gridproxy get pods --output wide --field-selector spec.nodeName=NAME"
 			if out := w.types(pods, machine); out != "" {
 				return errors.New(out)
@@ -119,7 +119,7 @@ func (w *siteCluster) inOrder(machine string) {
 	w.t.Helper()
 	status := w.command("kubectl --namespace gridproxy exec gridproxy-NAME -- gridproxy status", machine)
 	for _, check := range []string{status, strings.TrimSuffix(status, "status") + "diff"} {
-		nodes.Eventually(w.t, check, func() error {
+		wait.Until(w.t, check, func() error {
 			_, err := w.Kubectl(strings.Fields(check)[1:]...)
 			return err
 		})

@@ -15,7 +15,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/machines"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,7 +123,7 @@ var nodeName = regexp.MustCompile(`node name:\s*(\S+)`)
 // wantAnswers waits until a Service is answered by the Pods of these machines: by each, and by no other.
 func (w *migrationCluster) wantAnswers(service, from, by string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, fmt.Sprintf("%s answers %s from %s", service, from, by), func() error {
+	wait.Until(w.t, fmt.Sprintf("%s answers %s from %s", service, from, by), func() error {
 		got, err := w.answering(from, service)
 		if err == nil && got != by {
 			err = fmt.Errorf("%q answer", got)
@@ -145,7 +145,7 @@ func (w *migrationCluster) wantOpen(services ...string) {
 // wantProxies: these machines have a Pod of a DaemonSet that is ready.
 func (w *migrationCluster) wantProxies(namespace, label, on string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, label+" on "+on, func() error {
+	wait.Until(w.t, label+" on "+on, func() error {
 		list, err := w.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: label})
 		if err != nil {
 			return err

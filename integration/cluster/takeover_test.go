@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -94,7 +94,7 @@ func (w *migrationCluster) endTrial() {
 // wantChains: on every machine a Service has rules in chains with one prefix, and none with the other.
 func (w *migrationCluster) wantChains(with, without, service string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, service+" is in chains "+with, func() error {
+	wait.Until(w.t, service+" is in chains "+with, func() error {
 		for machine, rules := range w.allRules() {
 			n := map[string]int{}
 			for line := range strings.Lines(rules) {
@@ -154,7 +154,7 @@ func (w *migrationCluster) comeBack(before map[string]string) {
 	w.follow("Leave nothing behind")
 	w.wantProxies("kube-system", kubeProxy, both)
 	w.wantOpen("web", "closed")
-	nodes.Eventually(w.t, "the rules are as before", func() error {
+	wait.Until(w.t, "the rules are as before", func() error {
 		if diff := cmp.Diff(before, w.allRules()); diff != "" {
 			return fmt.Errorf("(-before +after):\n%s", diff)
 		}

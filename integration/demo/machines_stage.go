@@ -15,6 +15,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
 
 	corev1 "k8s.io/api/core/v1"
@@ -214,7 +215,7 @@ func (s *machinesStage) served(ctx context.Context, clients []corev1.Pod, vip st
 	ctx, cancel := context.WithTimeout(ctx, propagation)
 	defer cancel()
 	for _, client := range clients {
-		err := netns.Poll(ctx, func(ctx context.Context) error {
+		err := wait.For(ctx, func(ctx context.Context) error {
 			_, err := s.cluster.Exec(ctx, client.Namespace, client.Name,
 				"curl", "--silent", "--show-error", "--max-time", "2", "http://"+vip+"/")
 			return err

@@ -17,6 +17,7 @@ import (
 
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 )
 
 // stage is the cluster that the demo plays on.
@@ -263,7 +264,7 @@ func (s *stage) follows(ctx context.Context, n *netns.Node) error {
 		}
 	}
 	slices.SortFunc(want, netip.AddrPort.Compare)
-	return netns.Poll(ctx, func(ctx context.Context) error {
+	return wait.For(ctx, func(ctx context.Context) error {
 		rules, err := s.rulesOn(ctx, n)
 		if err != nil {
 			return err

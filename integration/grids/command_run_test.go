@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,7 +141,7 @@ func (w *terminal) eventually(what string, ask func() error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
 	defer cancel()
-	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := wait.For(ctx, func(context.Context) error { return ask() }); err != nil {
 		w.Fatalf("%s: %v", what, err)
 	}
 }

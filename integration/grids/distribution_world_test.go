@@ -16,6 +16,7 @@ import (
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -223,7 +224,7 @@ func (d *distribution) must(err error) {
 func (d *distribution) eventually(what string, ask func() error) time.Duration {
 	d.t.Helper()
 	begin := time.Now()
-	nodes.Eventually(d.t, what, ask)
+	wait.Until(d.t, what, ask)
 	return time.Since(begin)
 }
 

@@ -15,8 +15,8 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
-	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -91,7 +91,7 @@ func (f *fleet) eventually(what string, ask func() error) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), f.patience)
 	defer cancel()
-	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := wait.For(ctx, func(context.Context) error { return ask() }); err != nil {
 		f.t.Fatalf("not within %s: %s: %v", f.patience, what, err)
 	}
 }

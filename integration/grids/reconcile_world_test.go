@@ -21,6 +21,7 @@ import (
 	"gridproxy/controller/removal"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -235,7 +236,7 @@ func (w *world) label(node, unit string) {
 // eventually waits until problem is "".
 func (w *world) eventually(what string, problem func() string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, what, func() error {
+	wait.Until(w.t, what, func() error {
 		if p := problem(); p != "" {
 			return errors.New(p)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/informers"
@@ -73,7 +73,7 @@ func (w *witness) of(name string) life {
 // wait waits until a Deployment was seen.
 func (w *witness) wait(t *testing.T, name string) life {
 	t.Helper()
-	nodes.Eventually(t, "Deployment "+name+" is made", func() error {
+	wait.Until(t, "Deployment "+name+" is made", func() error {
 		if w.of(name).made.IsZero() {
 			return errors.New("it was never there")
 		}

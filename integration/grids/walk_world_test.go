@@ -15,6 +15,7 @@ import (
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -111,7 +112,7 @@ func since(begin time.Time) time.Duration { return time.Since(begin).Round(10 * 
 
 func (w *walk) eventually(what string, ask func() error) {
 	w.t.Helper()
-	nodes.Eventually(w.t, what, ask)
+	wait.Until(w.t, what, ask)
 }
 
 // get is what kubectl says of one object or kind, by a JSONPath.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +52,7 @@ func newAccount(t *testing.T, c *nodes.Cluster, name string, rights []Right) (us
 			t.Fatal(err)
 		}
 	}
-	nodes.Eventually(t, "the API server knows the rights of "+name, func() error { return allowed(ctx, c, user, rights) })
+	wait.Until(t, "the API server knows the rights of "+name, func() error { return allowed(ctx, c, user, rights) })
 	return user
 }
 
@@ -110,7 +110,7 @@ func idle(t *testing.T, all []Right, count *nodes.Count) map[string]bool {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // an answer is noted after it was given
 	defer cancel()
 	names := map[string]bool{}
-	err := netns.Poll(ctx, func(context.Context) error {
+	err := wait.For(ctx, func(context.Context) error {
 		if left := unused(all, count.Requests(nil)); len(left) > 0 {
 			return fmt.Errorf("nothing needs %v: take it out of the chart", left)
 		}

@@ -8,6 +8,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -38,12 +39,12 @@ func TestSiteAlone(t *testing.T) {
 	w.serve(t, daemons, 1)
 	for _, d := range daemons {
 		d.start(binary)
-		nodes.Eventually(t, d.node+" is ready", func() error { return d.namespace.Readyz(t.Context()) })
-		nodes.Eventually(t, "its rules lead to the endpoint", func() error { return d.leadsTo(t.Context(), 1) })
+		wait.Until(t, d.node+" is ready", func() error { return d.namespace.Readyz(t.Context()) })
+		wait.Until(t, "its rules lead to the endpoint", func() error { return d.leadsTo(t.Context(), 1) })
 	}
 	w.annotate(t, "[broken")
 	for _, d := range daemons {
-		nodes.Eventually(t, d.node+" sends an Event", func() error { return w.told(t.Context(), d, 1) })
+		wait.Until(t, d.node+" sends an Event", func() error { return w.told(t.Context(), d, 1) })
 		if no := refused(d.count); len(no) > 0 {
 			t.Errorf("%s: the rights do not suffice: %v", d.node, no)
 		}

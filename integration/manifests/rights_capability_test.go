@@ -16,6 +16,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -144,7 +145,7 @@ func confined(t *testing.T, n *netns.Namespace, binary, variant string, capabili
 // did neither in time.
 func written(ctx context.Context, n *netns.Namespace, daemon *netns.Process) error {
 	var failed error
-	err := netns.Poll(ctx, func(ctx context.Context) error {
+	err := wait.For(ctx, func(ctx context.Context) error {
 		select {
 		case <-daemon.Done(): // and its log is whole
 			failed = fmt.Errorf("it ended with code %d: %s", daemon.ExitCode(), daemon.Log())

@@ -17,6 +17,7 @@ import (
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -48,19 +49,19 @@ func TestDaemonRights(t *testing.T) {
 	starting.Wait()
 
 	w.serve(t, daemons, 1)
-	nodes.Eventually(t, "the daemon with all rights is ready", func() error { return whole.namespace.Readyz(t.Context()) })
-	nodes.Eventually(t, "its rules lead to the endpoint", func() error { return whole.leadsTo(t.Context(), 1) })
+	wait.Until(t, "the daemon with all rights is ready", func() error { return whole.namespace.Readyz(t.Context()) })
+	wait.Until(t, "its rules lead to the endpoint", func() error { return whole.leadsTo(t.Context(), 1) })
 	w.serve(t, daemons, 2)
-	nodes.Eventually(t, "its rules follow", func() error { return whole.leadsTo(t.Context(), 2) })
+	wait.Until(t, "its rules follow", func() error { return whole.leadsTo(t.Context(), 2) })
 	w.annotate(t, "[broken")
-	nodes.Eventually(t, "an Event says that the annotation is wrong", func() error { return w.told(t.Context(), whole, 1) })
+	wait.Until(t, "an Event says that the annotation is wrong", func() error { return w.told(t.Context(), whole, 1) })
 	w.annotate(t, keys)
 	w.move(t, whole, "elsewhere")
-	nodes.Eventually(t, "a Node that has left its unit has no endpoint", func() error { return whole.leadsTo(t.Context()) })
+	wait.Until(t, "a Node that has left its unit has no endpoint", func() error { return whole.leadsTo(t.Context()) })
 	w.move(t, whole, "here")
-	nodes.Eventually(t, "and has it again", func() error { return whole.leadsTo(t.Context(), 2) })
+	wait.Until(t, "and has it again", func() error { return whole.leadsTo(t.Context(), 2) })
 	w.annotate(t, "[broken")
-	nodes.Eventually(t, "the Event counts", func() error { return w.told(t.Context(), whole, 2) })
+	wait.Until(t, "the Event counts", func() error { return w.told(t.Context(), whole, 2) })
 
 	if no := refused(whole.count); len(no) > 0 {
 		t.Errorf("the rights of the manifest do not suffice: %v", no)
@@ -79,7 +80,7 @@ func TestDaemonRights(t *testing.T) {
 // decide is fail-safe: without it there are no rules at all.
 func (d *daemon) fails(t *testing.T, w *site, lacks Right) {
 	last, wrong := time.Now(), true
-	nodes.Eventually(t, "it is refused", func() error {
+	wait.Until(t, "it is refused", func() error {
 		if lacks.Resource == "events" && time.Since(last) > time.Second {
 			// A busy daemon may see the annotation when it is right again, and then has nothing to tell a second time.
 			last, wrong = time.Now(), !wrong
@@ -99,7 +100,7 @@ func (d *daemon) fails(t *testing.T, w *site, lacks Right) {
 	}
 	switch lacks.Resource {
 	case "events":
-		nodes.Eventually(t, "without Events it does its work", func() error { return d.leadsTo(t.Context(), 2) })
+		wait.Until(t, "without Events it does its work", func() error { return d.leadsTo(t.Context(), 2) })
 		if err := w.told(t.Context(), d, 2); err == nil {
 			t.Error("its Events are all there")
 		}

@@ -11,6 +11,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,14 +93,14 @@ func TestDNSRights(t *testing.T) {
 	for _, d := range daemons {
 		d.start(binary, append(dnsFlags(t, m), "--names-socket="+filepath.Join(t.TempDir(), "names.sock"))...)
 	}
-	nodes.Eventually(t, "the daemon with all rights is ready", func() error { return whole.namespace.Readyz(t.Context()) })
-	nodes.Eventually(t, "its rules lead to the endpoint", func() error { return whole.leadsTo(t.Context(), 1) })
+	wait.Until(t, "the daemon with all rights is ready", func() error { return whole.namespace.Readyz(t.Context()) })
+	wait.Until(t, "its rules lead to the endpoint", func() error { return whole.leadsTo(t.Context(), 1) })
 	idle(t, more, whole.count)
 	if no := refused(whole.count); len(no) > 0 {
 		t.Errorf("the rights of the chart do not suffice: %v", no)
 	}
 	for i, r := range more {
-		nodes.Eventually(t, "without "+r.String()+" it is refused", func() error {
+		wait.Until(t, "without "+r.String()+" it is refused", func() error {
 			for _, request := range refused(daemons[i+1].count) {
 				if request.Resource == r.Object() && request.Verb == r.Verb {
 					return nil

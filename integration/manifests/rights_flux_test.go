@@ -17,6 +17,7 @@ import (
 	"gridproxy/controller/federation/archive"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -135,7 +136,7 @@ func (h *fleetHub) distributes(t *testing.T, namespace string, to dynamic.Interf
 			t.Fatal(err)
 		}
 		must(t, h.objects, patch(artifacts, namespace, "grids-shop", string(status), "status"))
-		nodes.Eventually(t, "Flux applies revision "+revision, func() error { return h.isApplied(t, namespace, to, revision) })
+		wait.Until(t, "Flux applies revision "+revision, func() error { return h.isApplied(t, namespace, to, revision) })
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/apiserver"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -63,7 +63,7 @@ func lease(namespace, name string) string {
 
 // usesRights tries each request that the member of west has a right to, and others.
 func (h *fleetHub) usesRights(t *testing.T, member dynamic.Interface, config *rest.Config) {
-	nodes.Eventually(t, "the quota is known, and the Lease is made", func() error {
+	wait.Until(t, "the quota is known, and the Lease is made", func() error {
 		return create(leases, lease("fleet-west", "member")).do(t.Context(), member)
 	})
 	const annotated = `{"metadata": {"annotations": {"superedge.io/heartbeat": "{}"}}}`
@@ -170,7 +170,7 @@ func (h *fleetHub) joinsAgain(t *testing.T, before dynamic.Interface) {
 	if !strings.Contains(said, "every earlier token ends") {
 		t.Errorf("it does not say that tokens have ended:\n%s", said)
 	}
-	nodes.Eventually(t, "the earlier token has ended", func() error {
+	wait.Until(t, "the earlier token has ended", func() error {
 		if err := get(fleetClusters, "", "west").do(t.Context(), before); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("the answer is %w", cmp.Or(err, errNone))
 		}
@@ -178,7 +178,7 @@ func (h *fleetHub) joinsAgain(t *testing.T, before dynamic.Interface) {
 	})
 	after, _ := as(t, data)
 	must(t, after, get(fleetClusters, "", "west"))
-	nodes.Eventually(t, "the quota knows that the Lease has gone, and it is made again", func() error {
+	wait.Until(t, "the quota knows that the Lease has gone, and it is made again", func() error {
 		return create(leases, lease("fleet-west", "member")).do(t.Context(), after)
 	})
 	c, err := h.objects.Resource(fleetClusters).Get(t.Context(), "west", metav1.GetOptions{})
@@ -225,7 +225,7 @@ func (h *fleetHub) joinsByPush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes.Eventually(t, "the API server knows the rights", func() error { return list(fleetClusters, "", "").do(t.Context(), controller) })
+	wait.Until(t, "the API server knows the rights", func() error { return list(fleetClusters, "", "").do(t.Context(), controller) })
 	must(t, controller, list(bundles, "", ""), list(reports, "", ""), list(leases, "", ""), patch(fleetClusters, "", "north", `{"metadata": {"labels": {"region": "eu"}}}`),
 		get(secrets, "fleet-north", "member-kubeconfig"), create(leases, lease("fleet-north", "member")),
 		patch(leases, "fleet-north", "member", `{"metadata": {"labels": {"superedge.io/cluster": "north"}}}`),
@@ -247,7 +247,7 @@ func (h *fleetHub) leaves(t *testing.T) {
 		if err != nil || !strings.Contains(out, "Namespace fleet-"+cluster+" removed\n") || !strings.Contains(said, "stay there") {
 			t.Fatalf("%v:\n%s%s", err, out, said)
 		}
-		nodes.Eventually(t, "the namespace is gone", func() error {
+		wait.Until(t, "the namespace is gone", func() error {
 			_, err := h.Client.CoreV1().Namespaces().Get(t.Context(), "fleet-"+cluster, metav1.GetOptions{})
 			if !apierrors.IsNotFound(err) {
 				return fmt.Errorf("the answer is %w", cmp.Or(err, errNone))
@@ -260,7 +260,7 @@ func (h *fleetHub) leaves(t *testing.T) {
 	}
 	h.fails(t, "the hub has nothing of this cluster", "leave", "--cluster", "west", "--kubeconfig", h.kubeconfig)
 	h.MustKubectl(t, "delete", "crd", "fleetclusters.superedge.io", "--wait")
-	nodes.Eventually(t, "the kind is gone", func() error {
+	wait.Until(t, "the kind is gone", func() error {
 		_, said, err := h.run(t, "join", "--cluster", "west", "--kubeconfig", h.kubeconfig)
 		if err == nil || !strings.Contains(said, "kubectl apply --server-side -f deploy/crds") {
 			return fmt.Errorf("%w: %s", cmp.Or(err, errNone), said)

@@ -13,6 +13,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -181,7 +182,7 @@ func (d *dnsNode) until(what string, ask func() error) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.ctx, patience)
 	defer cancel()
-	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := wait.For(ctx, func(context.Context) error { return ask() }); err != nil {
 		d.t.Fatalf("waited %s without success: %s: %v", patience, what, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +80,7 @@ func (c *labCluster) until(what string, ask func() error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
-	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
+	if err := wait.For(ctx, func(context.Context) error { return ask() }); err != nil {
 		c.t.Fatalf("waiting %s in vain: %s: %v", patience, what, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology/watch"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -159,7 +160,7 @@ func (n *siteNode) check(now knownCluster) error {
 		return n.checkCut(ctx)
 	}
 	var leak error
-	err := netns.Poll(ctx, func(ctx context.Context) error {
+	err := wait.For(ctx, func(ctx context.Context) error {
 		err := n.checkCut(ctx)
 		if errors.Is(err, errLeak) {
 			leak, err = err, nil
@@ -197,7 +198,7 @@ const oneDiff = "20s"
 func (n *siteNode) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it is not so within %s", patience))
 	defer cancel()
-	return netns.Poll(ctx, func(ctx context.Context) error {
+	return wait.For(ctx, func(ctx context.Context) error {
 		page, err := n.Get(ctx, healthz, "/readyz?verbose")
 		if err == nil && (page.Code != http.StatusOK || strings.Contains(string(page.Text), "saved on disk")) {
 			err = fmt.Errorf("/readyz says %d: %s", page.Code, page.Text)

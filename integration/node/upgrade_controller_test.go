@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -110,7 +111,7 @@ func start(t *testing.T, c *nodes.Cluster, r release) *nodes.GridController {
 // are compared since the Pods of before are as many and as ready.
 func ready(t *testing.T, c *nodes.Cluster, image string) {
 	t.Helper()
-	nodes.Eventually(t, "the Grids are rolled out with "+image, func() error {
+	wait.Until(t, "the Grids are rolled out with "+image, func() error {
 		got, err := c.Kubectl("get", "deployment", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec.template.spec.containers[*].image} {.metadata.generation}={.status.observedGeneration} {.status.replicas} {.status.updatedReplicas} {.status.readyReplicas}\n{end}")
 		if err != nil {
 			return err
@@ -133,7 +134,7 @@ func observed(t *testing.T, c *nodes.Cluster, name string) {
 	t.Helper()
 	pool := fmt.Sprintf(`{"spec":{"templatePool":{%q:{"replicas":1,"selector":{"matchLabels":{"appGrid":"web"}},"template":{"metadata":{"labels":{"appGrid":"web"}},"spec":{"containers":[{"name":"web","image":"echo:1"}]}}}}}}`, name)
 	c.MustKubectl(t, "patch", "dg/web", "--type=merge", "-p", pool)
-	nodes.Eventually(t, "the controller has looked at the Grid", func() error {
+	wait.Until(t, "the controller has looked at the Grid", func() error {
 		got, err := c.Kubectl("get", "dg/web", "-o", "jsonpath={.metadata.generation} {.status.observedGeneration}")
 		if generation, seen, found := strings.Cut(got, " "); err == nil && (!found || generation != seen) {
 			err = fmt.Errorf("its generation and the one observed are %q", got)

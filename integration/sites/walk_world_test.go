@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -72,7 +73,7 @@ func (w *walk) others(node string, also ...string) string {
 
 func (w *walk) eventually(what string, ask func() error) {
 	w.t.Helper()
-	nodes.Eventually(w.t, what, ask)
+	wait.Until(w.t, what, ask)
 }
 
 func unlikeErr(got, want string) error {

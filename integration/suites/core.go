@@ -21,7 +21,7 @@ func codeSuites() []Suite {
 			Packages: []string{
 				"./topology/...", "./rules/...", "./controller/...", "./deploy/...", "./cmd/...",
 				"./integration/manifests/layout", "./integration/suites/...",
-				"./integration/env/need", "./integration/env/document", "./integration/env/programs",
+				"./integration/env/need", "./integration/env/document", "./integration/env/programs", "./integration/env/wait",
 			},
 			Skip:  pageTests,
 			Needs: []Need{IPTables, ControlPlane, Strace}, Skips: lacks(),

@@ -14,7 +14,7 @@ import (
 
 	"gridproxy/cmd/grid-controller/migrate"
 	"gridproxy/integration/env/apiserver"
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -68,7 +68,7 @@ func (w *storedGroups) eventually(ask func() error) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), apiserver.StartTimeout)
 	defer cancel()
-	w.must(netns.Poll(ctx, func(context.Context) error { return ask() }))
+	w.must(wait.For(ctx, func(context.Context) error { return ask() }))
 }
 
 // fixture is the definition of NodeGroups in a file.

@@ -13,6 +13,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -126,7 +127,7 @@ func (w *world) moveOver() {
 
 func (w *world) eventually(what string, ask func() error) {
 	w.t.Helper()
-	nodes.Eventually(w.t, what, ask)
+	wait.Until(w.t, what, ask)
 }
 
 // get is what kubectl says of one object or kind, by a JSONPath.

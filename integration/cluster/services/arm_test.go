@@ -12,7 +12,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
 
 	corev1 "k8s.io/api/core/v1"
@@ -106,7 +106,7 @@ func (a *arm) shareNamespace(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes.Eventually(t, "the default account of namespace "+namespace, func() error {
+	wait.Until(t, "the default account of namespace "+namespace, func() error {
 		_, err := a.Client.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		return err
 	})
@@ -174,7 +174,7 @@ func (a *arm) proxyRuns(t testing.TB, before []corev1.Pod) {
 	for _, p := range before {
 		old[string(p.UID)] = true
 	}
-	nodes.Eventually(t, a.proxy.name+" runs on both machines", func() error {
+	wait.Until(t, a.proxy.name+" runs on both machines", func() error {
 		pods, err := a.proxyPods(t.Context())
 		if err != nil {
 			return err
@@ -197,7 +197,7 @@ func (a *arm) rulesOfEachVariant(t testing.TB) {
 	t.Helper()
 	for _, m := range a.Machines() {
 		for _, tool := range []string{"iptables-save", "ip6tables-save"} {
-			nodes.Eventually(t, a.proxy.name+" has written what "+tool+" of "+m.Name+" shows", func() error {
+			wait.Until(t, a.proxy.name+" has written what "+tool+" of "+m.Name+" shows", func() error {
 				save, err := m.Run(t.Context(), nil, tool, "-t", "nat")
 				if err == nil && !strings.Contains(string(save), "\n:KUBE-SERVICES ") {
 					err = fmt.Errorf("no chain KUBE-SERVICES in:\n%s", save)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -102,7 +102,7 @@ func askOn(ctx context.Context, conn net.Conn, question string) (string, error) 
 func (w *world) reaches(network string, from *netns.Namespace, to []netip.AddrPort, want ...string) {
 	w.Helper()
 	w.someAddress(to)
-	nodes.Eventually(w.TB, fmt.Sprintf("%s from %s to %v reaches %v", network, from.Name, to, want), func() error {
+	wait.Until(w.TB, fmt.Sprintf("%s from %s to %v reaches %v", network, from.Name, to, want), func() error {
 		for _, a := range to {
 			err := netns.Hear(want, 8*len(want), 25*len(want), func() (string, error) {
 				return w.askWithin(answerDeadline, network, from, a)
@@ -181,7 +181,7 @@ func (w *world) control(from *netns.Namespace, like netip.Addr) netip.AddrPort {
 func (w *world) fails(how, network string, from *netns.Namespace, to []netip.AddrPort, try func(netip.AddrPort) error) {
 	w.Helper()
 	w.someAddress(to)
-	nodes.Eventually(w.TB, fmt.Sprintf("%s from %s to %v %s", network, from.Name, to, how), func() error {
+	wait.Until(w.TB, fmt.Sprintf("%s from %s to %v %s", network, from.Name, to, how), func() error {
 		errs := make([]error, len(to))
 		var all sync.WaitGroup
 		for i, a := range to {
@@ -202,7 +202,7 @@ func (w *world) askWithin(d time.Duration, network string, from *netns.Namespace
 // page wants one address to answer a path with a text, or with one of several.
 func (w *world) page(from *netns.Namespace, to netip.AddrPort, path string, right func(netns.Page) error) {
 	w.Helper()
-	nodes.Eventually(w.TB, fmt.Sprintf("http://%s%s from %s", to, path, from.Name), func() error {
+	wait.Until(w.TB, fmt.Sprintf("http://%s%s from %s", to, path, from.Name), func() error {
 		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
 		defer cancel()
 		page, err := from.Get(ctx, to, path)

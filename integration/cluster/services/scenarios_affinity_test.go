@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -74,7 +74,7 @@ func switchAffinity(f frontend) func(*world) {
 func (w *world) stays(network string, from *netns.Namespace, to netip.AddrPort) string {
 	w.Helper()
 	var first string
-	nodes.Eventually(w.TB, fmt.Sprintf("%s from %s to %s stays with one Pod", network, from.Name, to), func() (err error) {
+	wait.Until(w.TB, fmt.Sprintf("%s from %s to %s stays with one Pod", network, from.Name, to), func() (err error) {
 		if first, err = w.askWithin(answerDeadline, network, from, to); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func affinityTimeout(f frontend) func(*world) {
 			held[i] = w.stays("tcp", from, to)
 		}
 		silent := time.Now()
-		nodes.Eventually(w.TB, "somebody is no longer held after a silence", func() error {
+		wait.Until(w.TB, "somebody is no longer held after a silence", func() error {
 			if quiet := time.Since(silent); quiet < timeout+time.Second {
 				return fmt.Errorf("silent for %s only", quiet)
 			}

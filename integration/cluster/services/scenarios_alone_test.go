@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 )
 
 func afterProxyRestart(w *world) {
@@ -40,7 +40,7 @@ func rulesDeleted(w *world) {
 	to := append(vips(s, 80), w.nodePorts(s, "http", bj)...)
 	w.reaches("tcp", w.client(bj), to, shared()...)
 	for _, tool := range []string{"iptables", "ip6tables"} {
-		nodes.Eventually(w.TB, "deleting the chains of "+tool, func() error {
+		wait.Until(w.TB, "deleting the chains of "+tool, func() error {
 			save, err := w.Machine(bj).Run(w.Context(), nil, tool+"-save")
 			if err != nil {
 				return err

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -284,7 +284,7 @@ func headlessSlice(w *world) {
 	slice := w.slice(s, netns.IPv4, s.Spec.Ports, bjA)
 	to := only(netns.IPv4, vips(s, 80))
 	w.reaches("tcp", w.client(gz), to, bjA)
-	nodes.Eventually(w.TB, "labelling the slice as headless", func() error {
+	wait.Until(w.TB, "labelling the slice as headless", func() error {
 		slice.Labels[corev1.IsHeadlessService] = ""
 		_, err := w.Client.DiscoveryV1().EndpointSlices(namespace).Update(w.Context(), slice, metav1.UpdateOptions{})
 		return err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -45,7 +45,7 @@ func (f *flow) ask(question string) (string, error) {
 // tells waits until the flow is answered so, and again and again so.
 func (f *flow) tells(question, want string) {
 	f.w.Helper()
-	nodes.Eventually(f.w.TB, fmt.Sprintf("the flow to %s tells %s", f.conn.RemoteAddr(), want), func() error {
+	wait.Until(f.w.TB, fmt.Sprintf("the flow to %s tells %s", f.conn.RemoteAddr(), want), func() error {
 		for range 3 {
 			got, err := f.ask(question)
 			if err == nil && got != want {
@@ -152,7 +152,7 @@ func invalidState(w *world) {
 // given up may be among them too.
 func (w *world) connect(from *netns.Namespace, to netip.AddrPort, server *net.TCPListener) (near, far net.Conn) {
 	w.Helper()
-	nodes.Eventually(w.TB, "a connection to "+to.String(), func() (err error) {
+	wait.Until(w.TB, "a connection to "+to.String(), func() (err error) {
 		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
 		defer cancel()
 		if near, err = from.Dial(ctx, "tcp", to); err != nil {

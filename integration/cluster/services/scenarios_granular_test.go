@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -91,7 +91,7 @@ func (w *world) echo(network string, from *netns.Namespace, to netip.AddrPort, m
 		})
 		return got, nil
 	}
-	nodes.Eventually(w.TB, "an echo of "+to.String(), func() error {
+	wait.Until(w.TB, "an echo of "+to.String(), func() error {
 		ctx, cancel := context.WithTimeout(w.Context(), answerDeadline)
 		defer cancel()
 		conn, err := from.Dial(ctx, network, to)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -57,7 +57,7 @@ func otherServiceCIDR(w *world) {
 	w.must(err)
 	w.made++
 	var s *corev1.Service
-	nodes.Eventually(w.TB, "a Service at "+addr, func() (err error) {
+	wait.Until(w.TB, "a Service at "+addr, func() (err error) {
 		s, err = w.Client.CoreV1().Services(namespace).Create(w.Context(), &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", w.id, w.made)},
 			Spec: corev1.ServiceSpec{
@@ -126,7 +126,7 @@ func topologyHints(w *world) {
 	s := w.service(func(s *corev1.Service) {
 		s.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"}
 	})
-	nodes.Eventually(w.TB, "the slices of "+s.Name+" have hints", func() error {
+	wait.Until(w.TB, "the slices of "+s.Name+" have hints", func() error {
 		slices, err := w.Client.DiscoveryV1().EndpointSlices(namespace).List(w.Context(), metav1.ListOptions{
 			LabelSelector: discoveryv1.LabelServiceName + "=" + s.Name,
 		})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/need"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,7 +98,7 @@ func runOne(t *testing.T, a *arm, s scenario, id string) result {
 // endpoint waits until every slice entry of a Pod is in a state.
 func (w *world) endpoint(pod, what string, holds func(ready, serving, terminating bool) bool) {
 	w.Helper()
-	nodes.Eventually(w.TB, "endpoint "+pod+" "+what, func() error {
+	wait.Until(w.TB, "endpoint "+pod+" "+what, func() error {
 		slices, err := w.Client.DiscoveryV1().EndpointSlices(namespace).List(w.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err

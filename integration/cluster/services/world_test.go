@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -180,7 +180,7 @@ func (w *world) running(name string) *corev1.Pod {
 func (w *world) podWhen(name, what string, holds func(*corev1.Pod) bool) *corev1.Pod {
 	w.Helper()
 	var pod *corev1.Pod
-	nodes.Eventually(w.TB, "pod "+name+" "+what, func() (err error) {
+	wait.Until(w.TB, "pod "+name+" "+what, func() (err error) {
 		if pod, err = w.Client.CoreV1().Pods(namespace).Get(w.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -148,7 +148,7 @@ func (w *world) wantMove() {
 	for _, unit := range []string{netns.Beijing, netns.Guangzhou} {
 		w.MustKubectl(w.t, "label", "node", "gz-1", "--overwrite", netns.UnitKey+"="+unit)
 		units, pods := w.units(), on(w.podsOf("backend"))
-		nodes.Eventually(w.t, "gz-1 is in unit "+unit+" everywhere", func() error {
+		wait.Until(w.t, "gz-1 is in unit "+unit+" everywhere", func() error {
 			for _, m := range w.Machines() {
 				if err := w.leads(m.Name, "closed", count(pods, units, units[m.Name])); err != nil {
 					return err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -29,7 +29,7 @@ func (w *world) ruled(services ...string) {
 	for _, name := range services {
 		families := w.familiesOf(name)
 		for _, m := range w.Machines() {
-			nodes.Eventually(w.t, "Service "+name+" is in the rules of "+m.Name, func() error {
+			wait.Until(w.t, "Service "+name+" is in the rules of "+m.Name, func() error {
 				for _, f := range families {
 					nat, err := w.nat(m.Name, f)
 					if err != nil {
@@ -65,7 +65,7 @@ func (w *world) uninstall() {
 	begin := time.Now()
 	w.startKubeProxy()
 	for _, m := range w.Machines() {
-		nodes.Eventually(w.t, "the rules are kube-proxy's", func() error { return w.leads(m.Name, "closed", len(w.Machines())) })
+		wait.Until(w.t, "the rules are kube-proxy's", func() error { return w.leads(m.Name, "closed", len(w.Machines())) })
 	}
 	w.note("way back: %s from `kubectl apply` until the rules of all four machines are kube-proxy's", time.Since(begin).Round(10*time.Millisecond))
 }
@@ -73,7 +73,7 @@ func (w *world) uninstall() {
 // gone waits until there are no more Pods with a label.
 func (w *world) gone(namespace, selector string) {
 	w.t.Helper()
-	nodes.Eventually(w.t, "the Pods with "+selector+" are gone", func() error {
+	wait.Until(w.t, "the Pods with "+selector+" are gone", func() error {
 		list, err := w.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: selector})
 		if err == nil && len(list.Items) > 0 {
 			err = fmt.Errorf("%d are there", len(list.Items))
@@ -124,7 +124,7 @@ func (w *world) end(machine string, signal syscall.Signal) {
 func (w *world) another(machine string, before int) error {
 	ctx, cancel := w.within()
 	defer cancel()
-	return netns.Poll(ctx, func(ctx context.Context) error {
+	return wait.For(ctx, func(ctx context.Context) error {
 		if err := w.Machine(machine).Namespace.Readyz(ctx); err != nil {
 			return err
 		}

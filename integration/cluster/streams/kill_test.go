@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +66,7 @@ func (w *world) drop(prefix string) {
 func (w *world) counts(prefix string, want int) {
 	w.t.Helper()
 	for _, m := range w.Machines() {
-		nodes.Eventually(w.t, fmt.Sprintf("%d Services %s-... are in the rules of %s", want, prefix, m.Name), func() error {
+		wait.Until(w.t, fmt.Sprintf("%d Services %s-... are in the rules of %s", want, prefix, m.Name), func() error {
 			for _, f := range netns.Families() {
 				nat, err := w.nat(m.Name, f)
 				if err != nil {
@@ -86,7 +86,7 @@ func (w *world) counts(prefix string, want int) {
 func (w *world) killOnce(machine string, before int) (killed int, err error) {
 	ctx, cancel := w.within()
 	defer cancel()
-	err = netns.Poll(ctx, func(context.Context) error {
+	err = wait.For(ctx, func(context.Context) error {
 		if killed = w.pid(machine, "gridproxy"); killed == 0 || killed == before {
 			return fmt.Errorf("gridproxy on %s is process %d, after %d", machine, killed, before)
 		}

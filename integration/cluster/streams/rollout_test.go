@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -51,7 +51,7 @@ func (w *world) startGrids() {
 func (w *world) rolledOut(deployments ...string) {
 	w.t.Helper()
 	for _, name := range deployments {
-		nodes.Eventually(w.t, "Deployment "+name+" is rolled out", func() error {
+		wait.Until(w.t, "Deployment "+name+" is rolled out", func() error {
 			d, err := w.Client.AppsV1().Deployments("default").Get(w.t.Context(), name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -94,7 +94,7 @@ func (w *world) failOver() {
 	w.must(syscall.Kill(pid, syscall.SIGKILL))
 	w.MustKubectl(w.t, "patch", "deploymentgrid", "deploymentgrid-demo", "--type=json", "-p",
 		`[{"op": "add", "path": "/spec/template/template/metadata/annotations", "value": {"version": "next"}}]`)
-	nodes.Eventually(w.t, "another grid-controller leads", func() error {
+	wait.Until(w.t, "another grid-controller leads", func() error {
 		now, err := w.leader()
 		if err == nil && now == first {
 			err = fmt.Errorf("%s does", now)
@@ -104,7 +104,7 @@ func (w *world) failOver() {
 	w.note("controller failover: another leads after %s", time.Since(begin).Round(10*time.Millisecond))
 	for _, unit := range []string{"beijing", "guangzhou"} {
 		name := "deploymentgrid-demo-" + unit
-		nodes.Eventually(w.t, "the new template is in "+name, func() error {
+		wait.Until(w.t, "the new template is in "+name, func() error {
 			d, err := w.Client.AppsV1().Deployments("default").Get(w.t.Context(), name, metav1.GetOptions{})
 			if err == nil && d.Spec.Template.Annotations["version"] != "next" {
 				err = fmt.Errorf("its annotations are %v", d.Spec.Template.Annotations)

@@ -15,6 +15,7 @@ import (
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -212,6 +213,6 @@ func (w *world) ready() {
 	ctx, cancel := w.within()
 	defer cancel()
 	for _, m := range w.Machines() {
-		w.must(netns.Poll(ctx, m.Namespace.Readyz))
+		w.must(wait.For(ctx, m.Namespace.Readyz))
 	}
 }

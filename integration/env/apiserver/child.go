@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"gridproxy/integration/env/wait"
 )
 
 // Namespace is a network namespace that functions can be run in. Do runs f on a thread of its own
@@ -119,19 +121,21 @@ func (c *Child) Stop(signal os.Signal, grace time.Duration) {
 // WaitFor polls until ready returns nil. It fails when the process ends or ctx does, with the end of
 // the log and the last thing that ready complained about.
 func (c *Child) WaitFor(ctx context.Context, ready func(context.Context) error) error {
-	var last error
-	for {
-		if last = ready(ctx); last == nil {
-			return nil
-		}
+	err := wait.For(ctx, func(ctx context.Context) error {
+		err := ready(ctx)
 		select {
 		case <-c.done:
-			return fmt.Errorf("%s ended (%w) before it was ready; the end of its log:\n%s", c.spec.Name, orSuccess(c.err), c.Tail(20))
-		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready (%w): %w; the end of its log:\n%s", c.spec.Name, ctx.Err(), last, c.Tail(20))
-		case <-time.After(50 * time.Millisecond):
+			if err != nil {
+				err = wait.Stop(fmt.Errorf("it ended: %w", orSuccess(c.err)))
+			}
+		default:
 		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w; the end of its log:\n%s", c.spec.Name, err, c.Tail(20))
 	}
+	return nil
 }
 
 func orSuccess(err error) error {

@@ -1,21 +1,17 @@
 package apiserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
-	"time"
+
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 )
-
-// definitionsTimeout is how long the API server may take to serve new definitions.
-const definitionsTimeout = 2 * time.Minute
 
 // WaitForDefinitions waits until all CustomResourceDefinitions are established. kubectl wait fails
 // at once if it meets one whose conditions are null, as those of a new one are for a moment.
@@ -26,14 +22,9 @@ func (c *Cluster) WaitForDefinitions(t testing.TB) {
 		t.Fatal(err)
 	}
 	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	var last error
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, definitionsTimeout, true, func(ctx context.Context) (bool, error) {
-		last = allEstablished(definitions.List(ctx, metav1.ListOptions{}))
-		return last == nil, nil
+	wait.Until(t, "all definitions are established", func() error {
+		return allEstablished(definitions.List(t.Context(), metav1.ListOptions{}))
 	})
-	if err != nil {
-		t.Fatalf("waiting for definitions: %v: %v", err, last)
-	}
 }
 
 func allEstablished(list *unstructured.UnstructuredList, err error) error {

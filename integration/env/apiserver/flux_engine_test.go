@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,13 +18,14 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
@@ -195,9 +197,9 @@ func (e *engineTest) patch(t *testing.T, r schema.GroupVersionResource, name, pa
 func (e *engineTest) request(t *testing.T, name, value string) {
 	t.Helper()
 	e.patch(t, kustomizations, name, fmt.Sprintf(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, value))
-	e.eventually(t, func() error {
+	wait.Until(t, "Kustomization "+name+" has handled the request", func() error {
 		if handled := e.field(t, name, "status", "lastHandledReconcileAt"); handled != value {
-			return fmt.Errorf("the last request that Kustomization %s has handled is %q, want %q", name, handled, value)
+			return fmt.Errorf("the last one that it has handled is %q, want %q", handled, value)
 		}
 		return nil
 	})
@@ -217,9 +219,9 @@ func (e *engineTest) field(t *testing.T, name string, path ...string) string {
 // text.
 func (e *engineTest) expectReady(t *testing.T, name, text string) {
 	t.Helper()
-	e.eventually(t, func() error {
+	wait.Until(t, fmt.Sprintf("Kustomization %s says %q", name, text), func() error {
 		if message := e.readiness(t, name); !strings.Contains(message, text) {
-			return fmt.Errorf("Kustomization %s says %q, want %q", name, message, text)
+			return errors.New(message)
 		}
 		return nil
 	})
@@ -246,7 +248,7 @@ const absent = "(absent)"
 
 func (e *engineTest) expect(t *testing.T, client dynamic.Interface, want values) {
 	t.Helper()
-	e.eventually(t, func() error {
+	wait.Until(t, "the ConfigMaps hold what is wanted", func() error {
 		for name, value := range want {
 			o, err := client.Resource(configMaps).Namespace("default").Get(t.Context(), name, metav1.GetOptions{})
 			got := absent
@@ -271,16 +273,4 @@ func (e *engineTest) version(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return o.GetResourceVersion()
-}
-
-func (e *engineTest) eventually(t *testing.T, ask func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = ask()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%v: %v", err, last)
-	}
 }

@@ -16,7 +16,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 )
 
 // asVictim has this test program start a cluster and wait to be killed. It ends by itself when its standard input
@@ -86,7 +86,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it was killed
-	nodes.Eventually(t, "nothing is left", func() error {
+	wait.Until(t, "nothing is left", func() error {
 		if left := traces(t, dir, child.Process.Pid); len(left) > 0 {
 			return fmt.Errorf("left are %q", left)
 		}

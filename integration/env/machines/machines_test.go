@@ -13,7 +13,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,7 +83,7 @@ func podOn(ctx context.Context, c *Cluster, m *Machine) (*corev1.Pod, error) {
 // answers waits until the server on a machine answers somebody by both of its addresses, and returns these.
 func answers(t *testing.T, c *Cluster, from *netns.Namespace, m *Machine) (addrs []netip.Addr) {
 	t.Helper()
-	nodes.Eventually(t, "the server on "+m.Name+" answers "+from.Name, func() error {
+	wait.Until(t, "the server on "+m.Name+" answers "+from.Name, func() error {
 		addrs = nil
 		pod, err := podOn(t.Context(), c, m)
 		if err != nil {
@@ -161,7 +161,7 @@ func kubeProxyRuns(t *testing.T, c *Cluster) {
 		if out, err := m.Run(t.Context(), nil, "/usr/sbin/iptables", "--version"); err != nil || !strings.Contains(string(out), "("+variant+")") {
 			t.Errorf("iptables on %s is %s (%v); it should be %s", machine, out, err, variant)
 		}
-		nodes.Eventually(t, "kube-proxy's rules on "+machine, func() error {
+		wait.Until(t, "kube-proxy's rules on "+machine, func() error {
 			rules, err := m.Run(t.Context(), nil, "iptables-save")
 			if err == nil && !bytes.Contains(rules, []byte("-A KUBE-SERVICES -d 10.96.0.1/32")) {
 				err = fmt.Errorf("no Service in them:\n%s", rules)
@@ -181,7 +181,7 @@ func apiServers(t *testing.T, c *Cluster) {
 	if len(all) != 2 || all[0].Addr() == all[1].Addr() {
 		t.Fatalf("the API servers are at %v", all)
 	}
-	nodes.Eventually(t, "both are endpoints", func() error {
+	wait.Until(t, "both are endpoints", func() error {
 		slice, err := c.Client.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
 		if err == nil && len(slice.Endpoints) != 2 {
 			err = fmt.Errorf("the endpoints are %v", slice.Endpoints)
@@ -230,13 +230,13 @@ func cut(t *testing.T, c *Cluster) {
 	if err := asks(t.Context(), m.Namespace, addrs[0], "node name:\tbj-2"); err != nil {
 		t.Errorf("on the machine itself: %v", err)
 	}
-	nodes.Eventually(t, "bj-2 is NotReady", func() error { return isReady(t, c, m, corev1.ConditionUnknown) })
+	wait.Until(t, "bj-2 is NotReady", func() error { return isReady(t, c, m, corev1.ConditionUnknown) })
 	t.Logf("NotReady %s after the cable was pulled", time.Since(begin).Round(10*time.Millisecond))
 	if err := m.MendLink(); err != nil {
 		t.Fatal(err)
 	}
 	begin = time.Now()
-	nodes.Eventually(t, "bj-2 is Ready", func() error { return isReady(t, c, m, corev1.ConditionTrue) })
+	wait.Until(t, "bj-2 is Ready", func() error { return isReady(t, c, m, corev1.ConditionTrue) })
 	answers(t, c, c.Outside(), m)
 	t.Logf("Ready, and its Pod answers, %s after the cable was there again", time.Since(begin).Round(10*time.Millisecond))
 }
@@ -251,7 +251,7 @@ func cutOff(t *testing.T, c *Cluster) {
 	}
 	alone := func(when string) {
 		t.Helper()
-		nodes.Eventually(t, when+", the server on gz-1 answers bj-2", func() error { return asks(t.Context(), m.Namespace, addr) })
+		wait.Until(t, when+", the server on gz-1 answers bj-2", func() error { return asks(t.Context(), m.Namespace, addr) })
 		if err := asks(t.Context(), c.Outside(), addr); err == nil {
 			t.Errorf("%s, a server answers from a site without uplink", when)
 		}
@@ -267,7 +267,7 @@ func cutOff(t *testing.T, c *Cluster) {
 	if err := c.Rejoin(m, other); err != nil {
 		t.Fatal(err)
 	}
-	nodes.Eventually(t, "bj-2 is Ready", func() error { return isReady(t, c, m, corev1.ConditionTrue) })
+	wait.Until(t, "bj-2 is Ready", func() error { return isReady(t, c, m, corev1.ConditionTrue) })
 	answers(t, c, c.Outside(), m)
 }
 

@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"gridproxy/integration/env/apiserver"
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	"github.com/vishvananda/netlink"
 )
@@ -85,9 +84,7 @@ func (m *Machine) PowerOnCutOff(ctx context.Context) error {
 	if err := m.cluster.teach(ctx, m.Namespace); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, apiserver.StartTimeout)
-	defer cancel()
-	return netns.Poll(ctx, func(ctx context.Context) error {
+	return wait.Usual.For(ctx, func(ctx context.Context) error {
 		_, err := m.Run(ctx, nil, "test", "-S", socket)
 		return err
 	})

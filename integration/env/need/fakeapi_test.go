@@ -1,16 +1,14 @@
 package need_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/need"
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,9 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
-
-// patience is how long is waited for what must happen.
-const patience = 30 * time.Second
 
 // Informers of client-go, which is what proxies watch by, follow what is put and removed; with the
 // selectors of proxies, and as metadata only.
@@ -98,16 +93,11 @@ func service(name, ip string) *corev1.Service {
 // holds waits until an informer knows just these objects.
 func holds(t *testing.T, i cache.SharedIndexInformer, want ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	err := netns.Poll(ctx, func(context.Context) error {
+	wait.Until(t, fmt.Sprintf("the informer knows %q", want), func() error {
 		got := slices.Sorted(slices.Values(i.GetStore().ListKeys()))
 		if !i.HasSynced() || !slices.Equal(got, want) {
-			return fmt.Errorf("the informer (synced: %t) knows %q, want %q", i.HasSynced(), got, want)
+			return fmt.Errorf("synced: %t; it knows %q", i.HasSynced(), got)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"gridproxy/integration/env/wait"
 )
 
 // Gridproxy is a daemon that runs on a node.
@@ -41,15 +43,13 @@ func (n *Node) RunGridproxy(binary, manifests string, flags ...string) (*Gridpro
 
 // Ready waits until the daemon has written its rules for the first time.
 func (g *Gridproxy) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	err := Poll(ctx, func(ctx context.Context) error {
+	err := wait.For(ctx, func(ctx context.Context) error {
 		select {
 		case <-g.Done():
-			cancel(fmt.Errorf("gridproxy on %s ended with code %d", g.node.Name, g.ExitCode()))
+			return wait.Stop(fmt.Errorf("it ended with code %d", g.ExitCode()))
 		default:
+			return g.node.Readyz(ctx)
 		}
-		return g.node.Readyz(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for gridproxy on %s: %w; its log:\n%s", g.node.Name, err, g.Log())

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/wait"
 )
 
 func build(t *testing.T, layout Layout) *Lab {
@@ -35,7 +36,7 @@ func build(t *testing.T, layout Layout) *Lab {
 
 func deadline(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := wait.Usual.Context(t.Context())
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -126,15 +127,12 @@ func TestNothingOutlivesTheLab(t *testing.T) {
 	if want == home {
 		t.Fatalf("the node is in the namespace of the test, %s", home)
 	}
-	err = Poll(deadline(t), func(context.Context) error {
+	wait.Until(t, "the program has written where it is", func() error {
 		if got := strings.TrimSpace(p.Log().String()); got != want {
 			return fmt.Errorf("the program is in %q, want %q", got, want)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -158,15 +156,12 @@ func TestProcessEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = Poll(ctx, func(context.Context) error {
+		wait.Until(t, "the program is up", func() error {
 			if !p.Log().Contains("up") {
 				return errors.New("the program wrote nothing")
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		err = p.Stop(ctx)
 		if p.ExitCode() != want || (err == nil) != (want == 0) {
 			t.Errorf("%q ended with %d (%v), want %d", script, p.ExitCode(), err, want)
@@ -183,15 +178,12 @@ func TestLocksAreApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = Poll(ctx, func(context.Context) error {
+	wait.Until(t, "the lock is held", func() error {
 		if !holder.Log().Contains("held") {
-			return fmt.Errorf("the lock is not held: %s", holder.Log())
+			return fmt.Errorf("it wrote %q", holder.Log())
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := l.Node("bj-2").Run(ctx, nil, "iptables-legacy", "-w", "1", "-N", "MINE"); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/netip"
 
+	"gridproxy/integration/env/wait"
+
 	"github.com/vishvananda/netlink"
 )
 
@@ -226,7 +228,7 @@ func familyOf(a netip.Addr) Family {
 
 // waitForLinks returns once every link carries packets.
 func (l *Lab) waitForLinks(ctx context.Context) error {
-	return Poll(ctx, func(context.Context) error {
+	return wait.For(ctx, func(context.Context) error {
 		for _, n := range l.namespaces() {
 			links, err := n.links.LinkList()
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,7 +107,7 @@ func (c *Cluster) populate(ctx context.Context, o Options) error {
 	if c.Kubelets, err = newKubelets(c.ctx, c.Admin(), o); err != nil {
 		return err
 	}
-	return netns.Poll(ctx, func(ctx context.Context) error {
+	return wait.For(ctx, func(ctx context.Context) error {
 		// Pods are refused in a namespace that does not have its default account yet.
 		_, err := c.Client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err

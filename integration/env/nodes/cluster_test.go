@@ -14,6 +14,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +56,7 @@ func addUnits(t *testing.T, c *Cluster) {
 // Nodes of a unit.
 func expectEndpoints(t *testing.T, c *Cluster, service, prefix string, count int) {
 	t.Helper()
-	Eventually(t, fmt.Sprintf("%s has %d endpoints on nodes %s", service, count, prefix), func() error {
+	wait.Until(t, fmt.Sprintf("%s has %d endpoints on nodes %s", service, count, prefix), func() error {
 		slices, err := c.Client.DiscoveryV1().EndpointSlices("default").List(t.Context(),
 			metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
 		if err != nil {
@@ -90,7 +91,7 @@ func TestPodsRunWhereTheyBelong(t *testing.T) {
 	c.Apply(t, webIn("guangzhou", "echo:1", 2))
 	expectEndpoints(t, c, "web", "gz-", 2)
 	c.Apply(t, webIn("guangzhou", BrokenImages+"echo:2", 2))
-	Eventually(t, "the new Pod waits for its image", func() error {
+	wait.Until(t, "the new Pod waits for its image", func() error {
 		out, err := c.Kubectl("get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[*].state.waiting.reason}")
 		if err == nil && out != "ErrImagePull" {
 			err = errors.New("reasons: " + out)
@@ -100,7 +101,7 @@ func TestPodsRunWhereTheyBelong(t *testing.T) {
 	expectEndpoints(t, c, "web", "gz-", 2)
 	c.MustKubectl(t, "delete", "deployment", "web", "--wait=false")
 	expectEndpoints(t, c, "web", "gz-", 0)
-	Eventually(t, "no Pod is left", func() error {
+	wait.Until(t, "no Pod is left", func() error {
 		if out, err := c.Kubectl("get", "pods", "-o", "name"); err != nil || out != "" {
 			return fmt.Errorf("%s, %w", out, err)
 		}
@@ -324,7 +325,7 @@ func TestNothingOutlivesTheTest(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	Eventually(t, "all processes end", func() error {
+	wait.Until(t, "all processes end", func() error {
 		for _, pid := range pids {
 			if runs(pid) {
 				return fmt.Errorf("process %d runs", pid)

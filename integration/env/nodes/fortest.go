@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
-	"gridproxy/integration/env/netns"
 )
 
 // Patience is how long is waited for what must happen.
@@ -67,16 +66,5 @@ func ShowLogs(t testing.TB, dir string) {
 	logs, _ := filepath.Glob(filepath.Join(dir, "*.log")) // the pattern is well formed
 	for _, log := range logs {
 		t.Logf("the end of %s:\n%s", filepath.Base(log), apiserver.Tail(log, 15))
-	}
-}
-
-// Eventually asks again and again until ask returns nil, and fails the test with the last error
-// when that does not happen within Patience.
-func Eventually(t testing.TB, what string, ask func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
-	defer cancel()
-	if err := netns.Poll(ctx, func(context.Context) error { return ask() }); err != nil {
-		t.Fatalf("not within %s: %s: %v", Patience, what, err)
 	}
 }

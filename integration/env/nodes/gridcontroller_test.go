@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gridproxy/integration/env/wait"
 )
 
 // TestRealController: what is shipped comes up with the rights that are shipped, hands over when it is
@@ -123,7 +125,7 @@ func TestControllerHasTheRightsOfItsUser(t *testing.T) {
 		t.Errorf("a relay to a stopped API server answers %s", nodes)
 	}
 	c.StartAPIServer(t)
-	Eventually(t, "the relay passes requests on again", func() error {
+	wait.Until(t, "the relay passes requests on again", func() error {
 		_, err := first.Get(t.Context(), first.Healthz, "/api/v1/nodes")
 		return err
 	})

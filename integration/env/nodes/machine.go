@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"gridproxy/integration/env/apiserver"
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +58,7 @@ func (k *Kubelets) add(ctx context.Context, n Node) error {
 	if err := k.createLease(ctx, node); err != nil {
 		return err
 	}
-	err = netns.Poll(ctx, func(ctx context.Context) error {
+	err = wait.For(ctx, func(ctx context.Context) error {
 		if len(node.Spec.PodCIDRs) > 0 {
 			return nil
 		}
@@ -150,7 +150,7 @@ func (k *Kubelets) createLease(ctx context.Context, node *corev1.Node) error {
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &node.Name, LeaseDurationSeconds: &seconds, RenewTime: &now},
 	}
 	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
-	return netns.Poll(ctx, func(ctx context.Context) error {
+	return wait.For(ctx, func(ctx context.Context) error {
 		// Until the garbage collector is done, an earlier Node of the name may still have its Lease.
 		if err := leases.Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting an old Lease: %w", err)

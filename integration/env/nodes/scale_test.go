@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -44,7 +46,7 @@ spec:
 	}
 	c.Apply(t, manifests.String())
 	lap("40 Deployments are applied")
-	Eventually(t, "1,000 Pods are ready", func() error {
+	wait.Until(t, "1,000 Pods are ready", func() error {
 		list, err := c.Client.AppsV1().Deployments("default").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -60,7 +62,7 @@ spec:
 	})
 	lap("1,000 Pods are ready")
 	c.MustKubectl(t, "delete", "deployments", "--all", "--wait=false")
-	Eventually(t, "all Pods are gone", func() error {
+	wait.Until(t, "all Pods are gone", func() error {
 		list, err := c.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 		if err == nil && len(list.Items) > 0 {
 			err = fmt.Errorf("%d are left", len(list.Items))

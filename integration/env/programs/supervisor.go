@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"gridproxy/integration/env/wait"
 
 	"golang.org/x/sys/unix"
 )
@@ -99,23 +102,23 @@ func (c bootConfig) start(s *supervisor) error {
 	if err := s.keep(c.Containerd); err != nil {
 		return err
 	}
-	if err := waitFor("containerd", func() error {
+	if err := wait.Usual.For(context.Background(), func(context.Context) error {
 		conn, err := net.Dial("unix", c.Socket)
 		if err == nil {
 			err = conn.Close()
 		}
 		return err
 	}); err != nil {
-		return err
+		return fmt.Errorf("waiting for containerd: %w", err)
 	}
 	for _, image := range c.Imports {
 		if err := c.importImage(s, image); err != nil {
 			return err
 		}
 	}
-	err := waitFor("the cluster", func() error { _, err := os.Stat(c.Kubeconfig); return err })
+	err := wait.Usual.For(context.Background(), func(context.Context) error { _, err := os.Stat(c.Kubeconfig); return err })
 	if err != nil {
-		return err
+		return fmt.Errorf("waiting for the cluster: %w", err)
 	}
 	return s.keep(c.Kubelet)
 }
@@ -137,20 +140,4 @@ func (c bootConfig) importImage(s *supervisor, image string) error {
 		return fmt.Errorf("importing %s: %s; see %s", image, describe(status), c.Containerd.Log)
 	}
 	return os.WriteFile(note, nil, 0o644)
-}
-
-const patience = 2 * time.Minute
-
-func waitFor(what string, ask func() error) error {
-	deadline := time.Now().Add(patience)
-	for {
-		err := ask()
-		if err == nil || time.Now().After(deadline) {
-			if err != nil {
-				err = fmt.Errorf("waiting %s for %s: %w", patience, what, err)
-			}
-			return err
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,10 +9,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
+
+	"gridproxy/integration/env/wait"
 
 	"golang.org/x/sys/unix"
 )
+
+// sweepPatience bounds the removal of one folder or control group.
+const sweepPatience = wait.Usual / 6
 
 // sweep waits until alive ends, which it does with the process that holds its other end, and then
 // removes the control groups of a name, with what is left in them, and some folders.
@@ -21,7 +26,7 @@ func sweep(alive io.Reader, name string, folders []string) error {
 	}
 	errs := []error{removeCgroups(name)}
 	for _, folder := range folders {
-		errs = append(errs, eventually(func() error { return os.RemoveAll(folder) }))
+		errs = append(errs, sweepPatience.For(context.Background(), func(context.Context) error { return os.RemoveAll(folder) }))
 	}
 	return errors.Join(errs...)
 }
@@ -34,7 +39,9 @@ func removeCgroups(name string) error {
 	}
 	var errs []error
 	for _, g := range hierarchies {
-		errs = append(errs, eventually(func() error { return removeGroup(filepath.Join(g.Dir, name)) }))
+		errs = append(errs, sweepPatience.For(context.Background(), func(context.Context) error {
+			return removeGroup(filepath.Join(g.Dir, name))
+		}))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("removing control groups: %w", err)
@@ -76,15 +83,4 @@ func killGroup(dir string) error {
 		}
 	}
 	return nil
-}
-
-func eventually(f func() error) error {
-	deadline := time.Now().Add(patience / 4)
-	for {
-		err := f()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }

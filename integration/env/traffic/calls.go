@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // Attempt is one short connection.
@@ -127,7 +127,7 @@ func (c *Calls) Between(from, until time.Time) []Attempt {
 
 // Settle waits until every connection that was begun before a moment has come to its end.
 func (c *Calls) Settle(ctx context.Context, before time.Time) error {
-	return netns.Poll(ctx, func(context.Context) error {
+	return wait.For(ctx, func(context.Context) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for _, begin := range c.under {
@@ -144,7 +144,7 @@ func (c *Calls) More(ctx context.Context, n int) error {
 	c.mu.Lock()
 	begin, ended := time.Now(), len(c.attempts)
 	c.mu.Unlock()
-	return netns.Poll(ctx, func(context.Context) error {
+	return wait.For(ctx, func(context.Context) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		count := map[Way]int{}

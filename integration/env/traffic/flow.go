@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // Pause lies between two questions of a Flow: many of them share one processor.
@@ -158,7 +158,7 @@ func Alive(ctx context.Context, n int, flows ...*Flow) error {
 	begin := time.Now()
 	var errs []error
 	for _, f := range flows {
-		errs = append(errs, netns.Poll(ctx, func(context.Context) error {
+		errs = append(errs, wait.For(ctx, func(context.Context) error {
 			asked, _ := f.between(begin, time.Now())
 			if len(asked) < n && f.Lost() == nil {
 				return fmt.Errorf("an open connection, %s, to %s was answered %d times, want %d", f.Way, f.Pod, len(asked), n)

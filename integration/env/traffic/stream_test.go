@@ -12,6 +12,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // world is a lab without rules, and ways to the Pods that serve in the manual, by both families.
@@ -79,7 +80,7 @@ func (w *world) forbid(target string, most int) error {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	for _, tool := range []string{"iptables-nft", "ip6tables-nft"} {
-		if err := netns.Poll(ctx, func(context.Context) error { return w.met(tool, most) }); err != nil {
+		if err := wait.For(ctx, func(context.Context) error { return w.met(tool, most) }); err != nil {
 			return err
 		}
 		if _, err := node.Run(w.t.Context(), nil, tool, "-F", "FORWARD"); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,15 +14,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 )
-
-// patience is how long a test waits for what must happen.
-const patience = 3 * time.Minute
 
 // tests are the paths of vmexec and of the test binary of testdata/guest, and the folder that it
 // runs in.
@@ -117,18 +113,14 @@ func TestExec(t *testing.T) {
 // TestOwnClock: an hour in the machine takes no hour here.
 func TestOwnClock(t *testing.T) {
 	x := prepare(t, "6.1")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	var log netns.Log
 	x.start(t, &log, "-own-clock", x.binary, "-test.timeout=1h", "-test.run=^TestHang$")
-	if err := netns.Poll(ctx, func(context.Context) error {
+	wait.Until(t, "the hour of the machine is over", func() error {
 		if want := "panic: test timed out after 1h0m0s"; !log.Contains(want) {
 			return fmt.Errorf("%q is not in the output: %s", want, log.String())
 		}
 		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 // TestKernels: go test runs a package on each kernel, which has what the tests of IPVS need.
@@ -183,8 +175,6 @@ func TestEnd(t *testing.T) {
 	x := prepare(t, "6.1")
 	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
 			must := func(err error) {
 				t.Helper()
 				if err != nil {
@@ -194,12 +184,12 @@ func TestEnd(t *testing.T) {
 			var log netns.Log
 			// Without a time limit Go would see that nothing can happen any more, and end the program.
 			cmd := x.start(t, &log, x.binary, "-test.v", "-test.timeout=10m", "-test.run=^TestHang$")
-			must(netns.Poll(ctx, func(context.Context) error {
+			wait.Until(t, "the test has started", func() error {
 				if !log.Contains("RUN   TestHang") {
-					return fmt.Errorf("the test has not started: %s", log.String())
+					return errors.New(log.String())
 				}
 				return nil
-			}))
+			})
 			qemu := children(t, cmd.Process.Pid)
 			if len(qemu) != 1 {
 				t.Fatalf("vmexec has the children %v, want one", qemu)
@@ -209,12 +199,12 @@ func TestEnd(t *testing.T) {
 			if code := cmd.ProcessState.ExitCode(); signal == syscall.SIGQUIT && (code != failed || !log.Contains("end of the console")) {
 				t.Errorf("code %d, want %d and the console:\n%s", code, failed, log.String())
 			}
-			must(netns.Poll(ctx, func(context.Context) error {
+			wait.Until(t, "QEMU has ended", func() error {
 				if state := processState(qemu[0]); state != "" && state != "Z" {
-					return fmt.Errorf("QEMU (process %d) still runs, in state %s", qemu[0], state)
+					return fmt.Errorf("process %d is in state %s", qemu[0], state)
 				}
 				return nil
-			}))
+			})
 		})
 	}
 }

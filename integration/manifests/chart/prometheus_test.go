@@ -18,6 +18,7 @@ import (
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	"sigs.k8s.io/yaml"
 )
@@ -223,7 +224,7 @@ func (m *monitored) hasData(where, query string) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), nodes.Patience)
 	defer cancel()
-	err := netns.Poll(ctx, func(ctx context.Context) error {
+	err := wait.For(ctx, func(ctx context.Context) error {
 		var data struct {
 			Result []struct {
 				Metric map[string]string
@@ -258,7 +259,7 @@ func (m *monitored) rulesWork() {
 	}
 	ctx, cancel := context.WithTimeout(m.t.Context(), nodes.Patience)
 	defer cancel()
-	err := netns.Poll(ctx, func(ctx context.Context) error {
+	err := wait.For(ctx, func(ctx context.Context) error {
 		var data struct {
 			Groups []struct {
 				Rules []struct{ Name, State, Health, LastError string }

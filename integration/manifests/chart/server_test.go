@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 )
 
 // operator are stand-ins of the definitions of the Prometheus operator.
@@ -69,7 +70,7 @@ func TestServerAccepts(t *testing.T) {
 	}
 	t.Logf("%d different objects of %d combinations of values are asked about", len(documents), combined)
 	c.MustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-k", folder)
-	nodes.Eventually(t, "the API server takes the static Pod, once the namespace has its account, and its rights", func() error {
+	wait.Until(t, "the API server takes the static Pod, once the namespace has its account, and its rights", func() error {
 		_, err := c.Kubectl("apply", "--dry-run=server", "--validate=strict", "-f", folder+"/site-alone")
 		return err
 	})

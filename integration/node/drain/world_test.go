@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -97,7 +98,7 @@ func (w *world) eventually(ask func() error) {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
-	w.must(netns.Poll(ctx, func(context.Context) error { return ask() }))
+	w.must(wait.For(ctx, func(context.Context) error { return ask() }))
 }
 
 // run starts gridproxy in a mode and waits until it has written its rules. Flags that are given

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -105,7 +106,7 @@ func (w *world) eventually(ask func(context.Context) error) {
 	w.t.Helper()
 	ctx, cancel := w.within()
 	defer cancel()
-	w.must(netns.Poll(ctx, ask))
+	w.must(wait.For(ctx, ask))
 }
 
 // holds ends the test if ask returns an error: at once, or, while a change takes effect, if

@@ -1,0 +1,118 @@
+// Package wait is how tests wait: they ask again and again until what a step has made is there.
+//
+// Patience is a number of turns. A turn is over when its time has passed and the test's own process
+// has run since the turn before, so a machine that stands still takes none.
+package wait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Patience is how many turns a wait has: ten in a second, five in a virtual machine, whose processor
+// is emulated.
+type Patience int
+
+// Usual is enough for one step on a busy machine: three minutes, if it never stands still.
+const Usual Patience = 1800
+
+// maxPause bounds the pause between two asks.
+const maxPause = time.Second
+
+// periods returns the shortest pause between two asks, and the length of a turn.
+func periods() (pause, turn time.Duration) {
+	if os.Getenv("GRIDPROXY_GUEST") != "" {
+		return 100 * time.Millisecond, 200 * time.Millisecond
+	}
+	return 10 * time.Millisecond, 100 * time.Millisecond
+}
+
+// TB is what a wait needs of a testing.TB. Programs that wait do not link the package testing.
+type TB interface {
+	Helper()
+	Context() context.Context
+	Fatalf(format string, args ...any)
+}
+
+// Until asks until ask returns nil. It ends the test with the last error if Usual is over before.
+// what names the state that is waited for.
+func Until(t TB, what string, ask func() error) {
+	t.Helper()
+	Usual.Until(t, what, ask)
+}
+
+// Until is the function Until with another patience.
+func (p Patience) Until(t TB, what string, ask func() error) {
+	t.Helper()
+	if err := p.For(t.Context(), func(context.Context) error { return ask() }); err != nil {
+		t.Fatalf("waited in vain: %s: %v", what, err)
+	}
+}
+
+// For is the function For, which gives up when the patience is over.
+func (p Patience) For(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := p.Context(ctx)
+	defer cancel()
+	return For(ctx, ask)
+}
+
+// Context returns a context that ends when the patience is over.
+func (p Patience) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	_, turn := periods()
+	tick := time.NewTicker(turn) // drops what the process could not take
+	go func() {
+		defer tick.Stop()
+		p.spend(ctx, tick.C, cancel)
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// spend ends ctx after p ticks.
+func (p Patience) spend(ctx context.Context, ticks <-chan time.Time, end context.CancelCauseFunc) {
+	for range p {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks:
+		}
+	}
+	end(fmt.Errorf("not so after %d turns", p))
+}
+
+// For asks until ask returns nil. It returns the last error of ask when ctx ends before, and the
+// error of Stop at once. Between two asks it pauses for as long as the last one took, so that asking
+// takes no more than half a processor.
+func For(ctx context.Context, ask func(context.Context) error) error {
+	shortest, _ := periods()
+	var last error
+	for {
+		begin := time.Now()
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		var final stop
+		if errors.As(err, &final) {
+			return final.error
+		}
+		// An answer that ctx itself cut short says less than the one before it.
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: last seen: %w", context.Cause(ctx), last)
+		case <-time.After(min(max(shortest, time.Since(begin)), maxPause)):
+		}
+	}
+}
+
+// stop is an error after which asking again is useless.
+type stop struct{ error }
+
+// Stop returns an error for ask to return when asking again is useless, as of a process that has ended.
+func Stop(err error) error { return stop{err} }

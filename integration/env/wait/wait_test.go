@@ -1,0 +1,95 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errNotYet = errors.New("not yet")
+
+func TestFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		err := For(t.Context(), func(context.Context) error {
+			if asked++; asked < 5 {
+				return errNotYet
+			}
+			return nil
+		})
+		if err != nil || asked != 5 {
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+	})
+}
+
+// TestLastError: what ctx cut short says less than what was seen before.
+func TestLastError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		err := Patience(3).For(t.Context(), func(ctx context.Context) error {
+			if asked++; asked == 1 {
+				return errNotYet
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !errors.Is(err, errNotYet) || !strings.Contains(err.Error(), "3 turns") {
+			t.Errorf("For returned %v", err)
+		}
+	})
+}
+
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		err := For(t.Context(), func(context.Context) error { asked++; return Stop(errNotYet) })
+		if err != errNotYet || asked != 1 { //nolint:errorlint // it is that very error
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+	})
+}
+
+// TestStandstill: time in which the process does not run is not taken from its patience.
+func TestStandstill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ticks := make(chan time.Time)
+		go Patience(2).spend(ctx, ticks, cancel)
+		ticks <- time.Now()
+		time.Sleep(24 * time.Hour)
+		if ctx.Err() != nil {
+			t.Errorf("over after one turn: %v", context.Cause(ctx))
+		}
+		ticks <- time.Now()
+		synctest.Wait()
+		if ctx.Err() == nil {
+			t.Error("not over after two turns")
+		}
+	})
+}
+
+// TestUntilEndsTheTest: the failure names the state and what was seen last.
+func TestUntilEndsTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{TB: t}
+		Until(r, "the Grid is there", func() error { return errNotYet })
+		for _, want := range []string{"the Grid is there", "not yet"} {
+			if !strings.Contains(r.text, want) {
+				t.Errorf("the failure does not say %q: %s", want, r.text)
+			}
+		}
+	})
+}
+
+// recorder keeps the text of a failure.
+type recorder struct {
+	testing.TB
+	text string
+}
+
+func (r *recorder) Fatalf(format string, args ...any) { r.text = fmt.Sprintf(format, args...) }
