@@ -1,9 +1,12 @@
 package node
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
+
+	"gridproxy/integration/env/wait"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -62,15 +65,15 @@ func TestNothingBeforeEverythingIsRead(t *testing.T) {
 			withheld := rules[i]
 			rules[i] = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}
 			w.watchAs(w.serviceAccount(rules))
-			w.until("the source is refused", func() string {
+			wait.Until(w.t, "the source is refused", func() error {
 				w.asked.mu.Lock()
 				defer w.asked.mu.Unlock()
 				for _, q := range w.asked.all {
 					if q.status == 403 {
-						return ""
+						return nil
 					}
 				}
-				return "no request was refused"
+				return errors.New("no request was refused")
 			})
 			if _, ok := w.source.Snapshot(); ok {
 				t.Fatalf("a Snapshot is handed out without %s", kind)

@@ -1,8 +1,11 @@
 package node
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,11 +35,11 @@ func TestHeartbeatsAreSilent(t *testing.T) {
 	w.taint(self)
 	w.setLocation(other, "shanghai")
 	w.settle()
-	w.until("the markers signal", func() string {
+	wait.Until(w.t, "the markers signal", func() error {
 		if w.signals.Load() == before {
-			return "no signal for a taint and a label"
+			return errors.New("no signal for a taint and a label")
 		}
-		return ""
+		return nil
 	})
 	// A Snapshot may show what is signalled a moment later, so a few signals may still belong to the
 	// objects of before. The heartbeats would be 40 more.

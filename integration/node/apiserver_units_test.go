@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -145,11 +146,11 @@ func TestManyKeysWatchAllNodes(t *testing.T) {
 		t.Error("all Nodes are watched from the start")
 	}
 	w.closeService("many", "["+strings.Join(keys, ",")+"]")
-	w.until("all Nodes are watched", func() string {
+	wait.Until(w.t, "all Nodes are watched", func() error {
 		if s, _ := w.source.Snapshot(); s.Watched != nil {
-			return fmt.Sprintf("only those of %v are", s.Watched)
+			return fmt.Errorf("only those of %v are", s.Watched)
 		}
-		return ""
+		return nil
 	})
 	w.settle()
 	if _, all := w.source.NodeWatches(); all != 1 {

@@ -1,10 +1,13 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
+
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -76,11 +79,11 @@ func TestGone(t *testing.T) {
 	w.link.Pass()
 	w.settle()
 	for _, r := range resources {
-		w.until("the versions of "+r+" are too old", func() string { // of a kind without changes nothing else tells
+		wait.Until(w.t, "the versions of "+r+" are too old", func() error { // of a kind without changes nothing else tells
 			if w.asked.whole(r) <= before[r] {
-				return "they were never read whole again, so this tested nothing"
+				return errors.New("they were never read whole again, so this tested nothing")
 			}
-			return ""
+			return nil
 		})
 	}
 	w.load.change(20)
@@ -101,11 +104,11 @@ func TestCutAgainAndAgain(t *testing.T) {
 		w.load.change(8)
 		w.link.Pass()
 		w.load.change(8)
-		w.until("the source connects again, so that the next cut cuts something", func() string {
+		wait.Until(w.t, "the source connects again, so that the next cut cuts something", func() error {
 			if w.link.Opened() == before {
-				return "no connection was made since the cut"
+				return errors.New("no connection was made since the cut")
 			}
-			return ""
+			return nil
 		})
 	}
 	w.settle()
@@ -121,11 +124,11 @@ func TestCutInTheMiddleOfTheFirstRead(t *testing.T) {
 	w.watch()
 	for range 2 {
 		before := w.link.Carried()
-		w.until("the source reads", func() string {
+		wait.Until(w.t, "the source reads", func() error {
 			if carried := w.link.Carried() - before; carried < 10_000 {
-				return fmt.Sprintf("%d bytes have come", carried)
+				return fmt.Errorf("%d bytes have come", carried)
 			}
-			return ""
+			return nil
 		})
 		w.link.Cut()
 		if _, ok := w.source.Snapshot(); ok {
@@ -186,13 +189,13 @@ func TestStartsBeforeTheAPIServer(t *testing.T) {
 	w.load.fill(10)
 	w.API.Stop()
 	w.watch()
-	w.until("the source tries", func() string {
+	wait.Until(w.t, "the source tries", func() error {
 		w.asked.mu.Lock()
 		defer w.asked.mu.Unlock()
 		if len(w.asked.all) == 0 {
-			return "it has not asked anything"
+			return errors.New("it has not asked anything")
 		}
-		return ""
+		return nil
 	})
 	if _, ok := w.source.Snapshot(); ok {
 		t.Error("a Snapshot is handed out that nobody can have told")

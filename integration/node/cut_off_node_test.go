@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +38,7 @@ func TestRebootWhileCutOff(t *testing.T) {
 	w.addServiceOf("web", "10.96.0.20", "beijing-v9zdr", "guangzhou-hhmt2")
 	w.addServiceOf("gone", "10.96.0.21", "beijing-v9zdr")
 	w.start(w.flags()...)
-	w.until("the state is saved", func() error {
+	wait.Until(w.t, "the state is saved", func() error {
 		_, err := os.Stat(filepath.Join(w.stateDir, "state"))
 		return err
 	})
@@ -62,7 +63,7 @@ func TestRebootWhileCutOff(t *testing.T) {
 	}
 
 	w.setReady(true)
-	w.until("the endpoint is ready", func() error { return w.wantAnswer(w.client, w.web, "bj-3") })
+	wait.Until(w.t, "the endpoint is ready", func() error { return w.wantAnswer(w.client, w.web, "bj-3") })
 	w.cut(true)
 	w.reboot()
 	w.start(w.flags("--reconnect-grace=0")...)
@@ -114,7 +115,7 @@ func (w *cutOffNode) withoutState() {
 		"run", "--node-name", here, "--kubeconfig", w.kubeconfig, "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=",
 	}, w.flags("--state-dir", w.t.TempDir())...)...)
 	w.must(err)
-	w.until("the API server is missed", func() error {
+	wait.Until(w.t, "the API server is missed", func() error {
 		if !w.daemon.Log().Contains("the API server does not answer") {
 			return fmt.Errorf("the daemon said %s", w.daemon.Log())
 		}
@@ -167,7 +168,7 @@ func (w *cutOffNode) comeBack(followed func() error) []error {
 		}
 	})
 	w.cut(false)
-	w.until("the daemon follows the API server", followed)
+	wait.Until(w.t, "the daemon follows the API server", followed)
 	<-time.After(3 * time.Second)
 	cancel()
 	asking.Wait()

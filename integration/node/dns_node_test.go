@@ -180,11 +180,7 @@ func (d *dnsNode) log(name string, p *netns.Process) {
 // until asks until there is no error any more.
 func (d *dnsNode) until(what string, ask func() error) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.ctx, patience)
-	defer cancel()
-	if err := wait.For(ctx, func(context.Context) error { return ask() }); err != nil {
-		d.t.Fatalf("waited %s without success: %s: %v", patience, what, err)
-	}
+	wait.Until(d.t, what, ask)
 }
 
 // paths are from the Pod and from the node itself, in both families.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 )
 
 // askedNode is a node with a daemon, and the commands that an operator asks when something is
@@ -65,7 +66,7 @@ func (w *askedNode) grid() string {
 // says waits until an answer has all these texts.
 func (w *askedNode) says(command func() string, texts ...string) {
 	w.t.Helper()
-	w.until(fmt.Sprintf("an answer has %q", texts), func() error {
+	wait.Until(w.t, fmt.Sprintf("an answer has %q", texts), func() error {
 		answer := command()
 		for _, text := range texts {
 			if !strings.Contains(answer, text) {

@@ -7,14 +7,13 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
-// patience bounds each wait for what must happen.
+// patience bounds each command and each question.
 const patience = 2 * time.Minute
 
 // here is the node that is tested: in Beijing, as bj-3, while gz-2 is not.
@@ -73,14 +72,4 @@ func (c *labCluster) addNode(n *corev1.Node) {
 	made.Status = n.Status
 	_, err = c.api.CoreV1().Nodes().UpdateStatus(c.ctx, made, metav1.UpdateOptions{})
 	c.must(err)
-}
-
-// until asks until there is no error any more.
-func (c *labCluster) until(what string, ask func() error) {
-	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.ctx, patience)
-	defer cancel()
-	if err := wait.For(ctx, func(context.Context) error { return ask() }); err != nil {
-		c.t.Fatalf("waiting %s in vain: %s: %v", patience, what, err)
-	}
 }

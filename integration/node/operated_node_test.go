@@ -11,6 +11,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -119,7 +120,7 @@ func (w *operatedNode) start(flags ...string) {
 			w.t.Logf("the daemon said:\n%s", w.daemon.Log())
 		}
 	})
-	w.until("/readyz says 200", func() error { return w.wantCode("/readyz", 200) })
+	wait.Until(w.t, "/readyz says 200", func() error { return w.wantCode("/readyz", 200) })
 }
 
 func (w *operatedNode) wantCode(path string, code int) error {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/integration/env/wait"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -20,7 +22,7 @@ func TestOperation(t *testing.T) {
 	w := newOperatedNode(t)
 	w.addService("web", "10.96.0.10", "bj-3", "gz-2")
 	w.start()
-	w.until("web is confined", func() error { return w.wantRule("10.0.9.1:8080", true) })
+	wait.Until(w.t, "web is confined", func() error { return w.wantRule("10.0.9.1:8080", true) })
 	if err := w.wantRule("10.0.9.2:8080", false); err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +77,11 @@ func testLastEndpoint(t *testing.T, w *operatedNode) {
 		t.Errorf("Events before anything was lost: %q", all)
 	}
 	w.serve("web", "gz-2")
-	w.until("an Event tells of the loss", func() error {
+	wait.Until(w.t, "an Event tells of the loss", func() error {
 		return w.wantEvent(reason, "Service/web gridproxy@"+here+": ", "unit location=beijing has no usable endpoint")
 	})
 	w.serve("web", "bj-3", "gz-2")
-	w.until("web is back", func() error { return w.wantRule("10.0.9.1:8080", true) })
+	wait.Until(w.t, "web is back", func() error { return w.wantRule("10.0.9.1:8080", true) })
 	if all := w.events(reason); len(all) != 1 {
 		t.Errorf("Events: %q, want one", all)
 	}
@@ -88,7 +90,7 @@ func testLastEndpoint(t *testing.T, w *operatedNode) {
 // testMalformed: a typing mistake is told and opens nothing.
 func testMalformed(t *testing.T, w *operatedNode) {
 	w.annotate("web", "location")
-	w.until("an Event tells of the mistake", func() error {
+	wait.Until(w.t, "an Event tells of the mistake", func() error {
 		return w.wantEvent("MalformedTopology", "Service/web gridproxy@"+here+": ", `annotation topologyKeys is "location"`, "stay in force: location")
 	})
 	if err := w.wantRule("10.0.9.2:8080", false); err != nil {
@@ -99,7 +101,7 @@ func testMalformed(t *testing.T, w *operatedNode) {
 
 func testMetrics(t *testing.T, w *operatedNode) {
 	w.addService("api", "10.96.0.11", "bj-3")
-	w.until("the new Service is measured", func() error {
+	wait.Until(w.t, "the new Service is measured", func() error {
 		page, err := w.node.Get(w.ctx, metrics, "/metrics")
 		if err != nil {
 			return err
@@ -127,22 +129,22 @@ func testEligible(t *testing.T, w *operatedNode) {
 		t.Error(err)
 	}
 	taint(map[string]string{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"})
-	w.until("/healthz says 503", func() error { return w.wantCode("/healthz", 503) })
+	wait.Until(w.t, "/healthz says 503", func() error { return w.wantCode("/healthz", 503) })
 	if err := w.wantCode("/livez", 200); err != nil {
 		t.Error(err)
 	}
 	taint()
-	w.until("/healthz says 200 again", func() error { return w.wantCode("/healthz", 200) })
+	wait.Until(w.t, "/healthz says 200 again", func() error { return w.wantCode("/healthz", 200) })
 
 	node, err := w.api.CoreV1().Nodes().Get(w.ctx, here, metav1.GetOptions{})
 	w.must(err)
 	w.must(w.api.CoreV1().Nodes().Delete(w.ctx, here, metav1.DeleteOptions{}))
-	w.until("/healthz says 503 for a Node that is gone", func() error { return w.wantCode("/healthz", 503) })
-	w.until("web is refused on an unknown node", func() error { return w.wantRule("10.0.9.1:8080", false) })
+	wait.Until(w.t, "/healthz says 503 for a Node that is gone", func() error { return w.wantCode("/healthz", 503) })
+	wait.Until(w.t, "web is refused on an unknown node", func() error { return w.wantRule("10.0.9.1:8080", false) })
 	node.ResourceVersion, node.UID = "", ""
 	_, err = w.api.CoreV1().Nodes().Create(w.ctx, node, metav1.CreateOptions{})
 	w.must(err)
-	w.until("web works again", func() error { return w.wantRule("10.0.9.1:8080", true) })
+	wait.Until(w.t, "web works again", func() error { return w.wantRule("10.0.9.1:8080", true) })
 }
 
 // testQuarantine: an Event on the Service reports that the kernel refuses it, and affinity that
@@ -150,14 +152,14 @@ func testEligible(t *testing.T, w *operatedNode) {
 func testQuarantine(t *testing.T, w *operatedNode) {
 	w.must(w.refusal.Refuse(`"default/bad -> `, "-m recent"))
 	w.addService("bad", "10.96.0.12", "bj-3")
-	w.until("an Event tells of the quarantine", func() error {
+	wait.Until(w.t, "an Event tells of the quarantine", func() error {
 		return w.wantEvent("Quarantined", "Service/bad gridproxy@"+here+": ", "it is refused there at all its addresses", "RULE_APPEND failed")
 	})
 	w.patch("service", "api", map[string]any{"spec": map[string]any{"sessionAffinity": "ClientIP"}})
-	w.until("an Event tells of the affinity", func() error {
+	wait.Until(w.t, "an Event tells of the affinity", func() error {
 		return w.wantEvent("SessionAffinityIgnored", "Service/api gridproxy@"+here+": ", "xt_recent")
 	})
-	w.until("the metrics say so", func() error {
+	wait.Until(w.t, "the metrics say so", func() error {
 		page, err := w.node.Get(w.ctx, metrics, "/metrics")
 		if err != nil {
 			return err
@@ -182,7 +184,7 @@ func testQuarantine(t *testing.T, w *operatedNode) {
 // testAway: without an API server everything stays, and its return is noticed.
 func testAway(t *testing.T, w *operatedNode) {
 	w.API.Stop()
-	w.until("the outage is logged", func() error {
+	wait.Until(w.t, "the outage is logged", func() error {
 		if !strings.Contains(w.daemon.Log().String(), "the API server does not answer") {
 			return fmt.Errorf("nothing about the API server in the log")
 		}
@@ -198,7 +200,7 @@ func testAway(t *testing.T, w *operatedNode) {
 	}
 	w.must(w.API.Start(w.ctx))
 	w.serve("web", "gz-2", "bj-3")
-	w.until("a change after the outage takes effect", func() error { return w.wantRule("10.0.9.2:8080", true) })
+	wait.Until(w.t, "a change after the outage takes effect", func() error { return w.wantRule("10.0.9.2:8080", true) })
 	select {
 	case <-w.daemon.Done():
 		t.Errorf("the daemon ended with code %d", w.daemon.ExitCode())

@@ -140,7 +140,7 @@ func (n *siteNode) save(ctx context.Context) (string, error) {
 // check says what is wrong after a step, at once or after patience. now is the API server's
 // cluster.
 func (n *siteNode) check(now knownCluster) error {
-	ctx, cancel := context.WithTimeout(n.sites.ctx, patience)
+	ctx, cancel := wait.Usual.Context(n.sites.ctx)
 	defer cancel()
 	if n.follows != nil {
 		select {
@@ -196,9 +196,7 @@ const oneDiff = "20s"
 // rules may be right before that. diff ends with an error if a daemon makes a table while it is
 // read, after a reboot.
 func (n *siteNode) clean(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it is not so within %s", patience))
-	defer cancel()
-	return wait.For(ctx, func(ctx context.Context) error {
+	return wait.Usual.For(ctx, func(ctx context.Context) error {
 		page, err := n.Get(ctx, healthz, "/readyz?verbose")
 		if err == nil && (page.Code != http.StatusOK || strings.Contains(string(page.Text), "saved on disk")) {
 			err = fmt.Errorf("/readyz says %d: %s", page.Code, page.Text)

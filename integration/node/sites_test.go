@@ -15,6 +15,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -63,7 +64,7 @@ func TestSitesSoak(t *testing.T) {
 		n.start()
 	}
 	s.check("the start")
-	s.until("every state is saved", func() error {
+	wait.Until(s.t, "every state is saved", func() error {
 		for _, n := range s.nodes {
 			if _, err := os.Stat(n.stateFile()); err != nil {
 				return err

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gridproxy/integration/env/wait"
 )
 
 // cutOff is the last part of a soak, with a daemon that saves its state. In each round Services and
@@ -88,7 +90,7 @@ func serviceRules(save string) []string {
 // wantSame waits until the rules are those from before.
 func (s *soak) wantSame(before []string, after string) {
 	s.t.Helper()
-	s.until("the rules are those from before "+after, func() error {
+	wait.Until(s.t, "the rules are those from before "+after, func() error {
 		if now := s.sortedRules(); !slices.Equal(now, before) {
 			return fmt.Errorf("%d rules instead of %d, such as %q", len(now), len(before), firstOther(before, now))
 		}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"gridproxy/integration/env/wait"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,7 +105,7 @@ func faults() []fault {
 
 func untilLogged(text string) func(*soak) {
 	return func(s *soak) {
-		s.until("the log says "+text, func() error {
+		wait.Until(s.t, "the log says "+text, func() error {
 			if !strings.Contains(s.daemon.Log().String(), text) {
 				return fmt.Errorf("it does not")
 			}
@@ -115,7 +117,7 @@ func untilLogged(text string) func(*soak) {
 // killTools waits for a program of the daemon's that hangs, and kills it, when the next one works
 // again: its own time limit would take minutes.
 func killTools(s *soak) {
-	s.until("iptables-restore hangs", func() error {
+	wait.Until(s.t, "iptables-restore hangs", func() error {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", s.daemon.PID()))
 		if err != nil {
 			return err
@@ -178,7 +180,7 @@ func apiServerAway(s *soak) func() {
 	s.must(s.API.Start(s.ctx))
 	return func() {
 		s.addService("back", "10.96.2.2", "bj-3")
-		s.until("a new Service is served", func() error { return s.wantRule("default/back ", true) })
+		wait.Until(s.t, "a new Service is served", func() error { return s.wantRule("default/back ", true) })
 		s.removeService("back")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -32,7 +33,7 @@ func TestKubeProxyGoesOn(t *testing.T) {
 				t.Errorf("%s: kube-proxy has left no canary", family)
 			}
 		}
-		w.until("many verifies", func() error { return w.wantMetric(runs, "0", "1", "2", "3", "4") })
+		wait.Until(w.t, "many verifies", func() error { return w.wantMetric(runs, "0", "1", "2", "3", "4") })
 		if err := w.wantMetric(suspected, "1"); err != nil {
 			t.Errorf("what is left behind: %v", err)
 		}
@@ -43,12 +44,12 @@ func TestKubeProxyGoesOn(t *testing.T) {
 		proxy := w.kubeProxy()
 		t.Cleanup(func() { proxy.Stop(syscall.SIGTERM, 5*time.Second) })
 		ready := false
-		w.until("the daemon to suspect kube-proxy", func() error {
+		wait.Until(w.t, "the daemon to suspect kube-proxy", func() error {
 			w.setReady("closed-plain", "gz-2", ready) // no business of this node's unit, but kube-proxy's
 			ready = !ready
 			return w.wantMetric(suspected, "0")
 		})
-		w.until("an Event", func() error {
+		wait.Until(w.t, "an Event", func() error {
 			if all := w.otherProxyEvents(); len(all) != 1 || !strings.Contains(all[0], "nat/KUBE-S") {
 				return fmt.Errorf("Events: %q, want one that names a chain", all)
 			}
@@ -60,7 +61,7 @@ func TestKubeProxyGoesOn(t *testing.T) {
 			t.Errorf("%d lines of the log are about it, want one", n)
 		}
 		proxy.Stop(syscall.SIGKILL, 5*time.Second)
-		w.until("kube-proxy's last rules to be repaired", func() error {
+		wait.Until(w.t, "kube-proxy's last rules to be repaired", func() error {
 			if code, text := w.diff(binary); code != 0 {
 				return errors.New(text)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,7 +45,7 @@ func TestTrialBesideKubeProxy(t *testing.T) {
 		for _, name := range onTrial() {
 			w.label(name, trialName)
 		}
-		w.until("kube-proxy to leave what is handed over", func() error { return w.without("KUBE-", onTrial()...) })
+		wait.Until(w.t, "kube-proxy to leave what is handed over", func() error { return w.without("KUBE-", onTrial()...) })
 		theirs := w.chainsNamed("KUBE-")
 		trial := w.startTrial(binary)
 		ours := w.chainsNamed("GRID-")
@@ -54,7 +55,7 @@ func TestTrialBesideKubeProxy(t *testing.T) {
 		w.expectOpen("live", w.node.Namespace)
 		w.expectFrom("closed-live", w.node.Namespace) // whose source must be masqueraded
 		w.tamper()
-		w.until("the trial to mend its chains", func() error {
+		wait.Until(w.t, "the trial to mend its chains", func() error {
 			if diff := cmp.Diff(sorted(ours), sorted(w.chainsNamed("GRID-"))); diff != "" {
 				return errors.New(diff)
 			}
@@ -68,7 +69,7 @@ func TestTrialBesideKubeProxy(t *testing.T) {
 		// The trial goes on: one Service more, another one back.
 		w.label("live", trialName)
 		w.label("closed-affine", "")
-		w.until("both to follow", func() error {
+		wait.Until(w.t, "both to follow", func() error {
 			return errors.Join(w.with("GRID-", "live"), w.without("GRID-", "closed-affine"), w.with("KUBE-", "closed-affine"), w.without("KUBE-", "live"))
 		})
 		w.expectOpen("live")
@@ -76,7 +77,7 @@ func TestTrialBesideKubeProxy(t *testing.T) {
 		kubeProxy.Stop(syscall.SIGTERM, patience)
 		theirs = w.chainsNamed("KUBE-")
 		trial.Stop(syscall.SIGTERM, patience)
-		w.until("the trial's rules to go", func() error {
+		wait.Until(w.t, "the trial's rules to go", func() error {
 			_, err := w.node.Run(w.ctx, nil, binary, "cleanup", "--service-proxy-name="+trialName, "--iptables-variant="+string(w.variant))
 			return err
 		})
@@ -96,7 +97,7 @@ func (w *takenNode) startKubeProxy() *apiserver.Child {
 	w.t.Helper()
 	proxy := w.kubeProxy()
 	w.t.Cleanup(func() { proxy.Stop(syscall.SIGTERM, 5*time.Second) })
-	w.until("kube-proxy's rules", func() error { return w.with("KUBE-", "live", "closed-live", "plain") })
+	wait.Until(w.t, "kube-proxy's rules", func() error { return w.with("KUBE-", "live", "closed-live", "plain") })
 	return proxy
 }
 
@@ -190,7 +191,7 @@ func (w *takenNode) expectOpen(service string, from ...*netns.Namespace) {
 	from = append(from, w.Client(here).Namespace)
 	to := w.vip(service)
 	seen := map[string]bool{}
-	w.until("answers of both units from "+service, func() error {
+	wait.Until(w.t, "answers of both units from "+service, func() error {
 		answer, err := from[0].Fetch(w.ctx, to)
 		if err == nil {
 			seen[answer.Node] = true

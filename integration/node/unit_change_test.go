@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -24,7 +25,7 @@ func TestNodeChangesUnit(t *testing.T) {
 	w.start("--cluster-cidr", netns.ClusterCIDRs())
 	web := netip.MustParseAddrPort("10.96.0.20:80")
 	client := w.Client(here)
-	w.until("web answers from Beijing", func() error { return w.wantAnswer(client, web, "bj-3") })
+	wait.Until(w.t, "web answers from Beijing", func() error { return w.wantAnswer(client, web, "bj-3") })
 	for _, move := range []struct{ unit, before, after string }{
 		{netns.Guangzhou, "bj-3", "gz-2"}, {netns.Beijing, "gz-2", "bj-3"},
 	} {
@@ -47,7 +48,7 @@ func TestNodeChangesUnit(t *testing.T) {
 		})
 		<-begun
 		w.patch("node", here, map[string]any{"metadata": map[string]any{"labels": map[string]string{netns.UnitKey: move.unit}}})
-		w.until("web answers from "+move.unit, func() error { return w.wantAnswer(client, web, move.after) })
+		wait.Until(w.t, "web answers from "+move.unit, func() error { return w.wantAnswer(client, web, move.after) })
 		cancel()
 		asking.Wait()
 		if changed := slices.Compact(slices.Clone(answers)); !slices.Equal(changed, []string{move.before, move.after}) &&

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
 
@@ -23,9 +25,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// deadline bounds each wait. client-go's pauses between attempts grow to half a minute, so it has to
-// be well beyond that.
-const deadline = 3 * time.Minute
+// testDeadline is how long a test has. client-go's pauses between attempts grow to half a minute, so
+// it is well beyond that.
+const testDeadline = 6 * time.Minute
 
 const self = "edge-1"
 
@@ -49,7 +51,7 @@ func newWatchedCluster(t *testing.T) *watchedCluster {
 	t.Helper()
 	w := &watchedCluster{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t}
 	var cancel context.CancelFunc
-	w.ctx, cancel = context.WithTimeout(t.Context(), 2*deadline)
+	w.ctx, cancel = context.WithTimeout(t.Context(), testDeadline)
 	t.Cleanup(cancel)
 	w.api = w.client(w.Admin())
 	var err error
@@ -109,16 +111,19 @@ func (w *watchedCluster) watchAs(config *rest.Config) {
 func (w *watchedCluster) settle() {
 	w.t.Helper()
 	var want, got topology.Snapshot // the same ones in both comparisons
-	w.until("the Snapshot equals a fresh list", func() string {
+	wait.Until(w.t, "the Snapshot equals a fresh list", func() error {
 		want = fresh(w.ctx, w.t, w.api, self)
 		var ok bool
 		if got, ok = w.source.Snapshot(); !ok {
-			return "nothing has been read yet"
+			return errors.New("nothing has been read yet")
 		}
 		if missing := unwatched(want, got.Watched); missing != "" {
-			return missing
+			return errors.New(missing)
 		}
-		return cmp.Diff(facts(ofUnits(want, got.Watched)), facts(withoutHeadless(got)))
+		if diff := cmp.Diff(facts(ofUnits(want, got.Watched)), facts(withoutHeadless(got))); diff != "" {
+			return fmt.Errorf("it does not (-list +Snapshot):\n%s", diff)
+		}
+		return nil
 	})
 	if diff := cmp.Diff(endpoints(want), endpoints(got), cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
 		w.t.Errorf("a View of the Snapshot differs from one of a fresh list (-list +Snapshot):\n%s", diff)
@@ -132,22 +137,6 @@ func endpoints(s topology.Snapshot) map[string][]topology.Endpoint {
 		out[fmt.Sprintf("%s %s", p.Name, p.Name.Protocol)] = p.Cluster
 	}
 	return out
-}
-
-// until polls until problem is "".
-func (w *watchedCluster) until(what string, problem func() string) {
-	w.t.Helper()
-	limit := time.Now().Add(deadline)
-	for {
-		last := problem()
-		if last == "" {
-			return
-		}
-		if time.Now().After(limit) {
-			w.t.Fatalf("not within %s: %s:\n%s", deadline, what, last)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 // requests notes what a client asked and how it was answered.
