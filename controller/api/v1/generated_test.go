@@ -1,6 +1,7 @@
 package v1_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,23 +18,55 @@ import (
 
 const crds = "../../../deploy/crds"
 
-// TestGeneratedIsFresh: the generated files are what controller-gen makes of the types now.
+// TestGeneratedIsFresh: the generated files of all versions are what controller-gen makes of the types now.
 func TestGeneratedIsFresh(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.Command("go", "tool", "controller-gen", "object", "crd", "paths=.",
-		"output:object:dir="+dir, "output:crd:dir="+filepath.Join(dir, "crds"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("running controller-gen: %v\n%s", err, out)
+	cmd := exec.Command("go", "tool", "controller-gen", "object", "crd", "paths=gridproxy/controller/api/...",
+		"output:object:stdout", "output:crd:dir="+dir)
+	cmd.Stderr = t.Output()
+	made, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("running controller-gen: %v", err)
 	}
-	compare := func(kept, made string) {
-		if diff := cmp.Diff(read(t, kept), read(t, made)); diff != "" {
-			t.Errorf("%s is stale: run `make generate` (-kept +made)\n%s", kept, diff)
+	copies, length := copyMethods(t), 0
+	for name, kept := range copies {
+		length += len(kept)
+		if !strings.Contains(string(made), kept) {
+			t.Errorf("%s is stale: run `make generate`", name)
 		}
 	}
-	compare("zz_generated.deepcopy.go", filepath.Join(dir, "zz_generated.deepcopy.go"))
-	for _, name := range list(t, filepath.Join(dir, "crds")) {
-		compare(filepath.Join(crds, name), filepath.Join(dir, "crds", name))
+	if length != len(made) {
+		t.Errorf("%v have %d bytes, and controller-gen makes %d: run `make generate`", slices.Collect(maps.Keys(copies)), length, len(made))
 	}
+	if diff := cmp.Diff(list(t, crds), list(t, dir)); diff != "" {
+		t.Errorf("%s holds other definitions: run `make generate` (-kept +made)\n%s", crds, diff)
+	}
+	for _, name := range list(t, dir) {
+		kept := read(t, filepath.Join(crds, name))
+		if diff := cmp.Diff(kept, read(t, filepath.Join(dir, name))); diff != "" {
+			t.Errorf("%s is stale: run `make generate` (-kept +made)\n%s", name, diff)
+		}
+		// S-11: there is nothing to convert, so there is no webhook.
+		if strings.HasPrefix(name, "site.") && (strings.Contains(kept, "conversion:") || strings.Count(kept, "served: true") != 2) {
+			t.Errorf("%s: want two served versions and no conversion", name)
+		}
+	}
+}
+
+// copyMethods returns the generated files with methods, by path.
+func copyMethods(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, pattern := range []string{"../*/zz_generated.*.go", "../site/*/zz_generated.*.go"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			all[name] = read(t, name)
+		}
+	}
+	return all
 }
 
 // TestCRDs: the folder holds CRDs alone, so that it can be applied as a whole; none is large; the
