@@ -172,7 +172,8 @@ func machineSuites() []Suite {
 	streams.Alone, streams.Verbose = true, true
 	streams.Needs = append(streams.Needs, Helm)
 	scenarios := machines("scenarios", "./integration/cluster/services",
-		"112 of Kubernetes' own end-to-end scenarios for Services pass, with kube-proxy beside gridproxy.", 3, 30)
+		"112 of Kubernetes' own end-to-end scenarios for Services pass.", 2, 0)
+	scenarios.Args = []string{"-short"} // without kube-proxy
 	scenarios.Reads = append(scenarios.Reads, "docs/scenarios.md")
 	scenarios.Skips = []Skip{{"SCTP", "the packets suites send SCTP on kernels that have it"}}
 	install := machines("helm-install", "./integration/cluster",

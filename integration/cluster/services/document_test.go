@@ -21,7 +21,7 @@ func TestDocument(t *testing.T) {
 	}
 	for _, s := range scenarios() {
 		if !told[s.name] {
-			t.Errorf("docs/scenarios.md does not tell of %q: copy the table of `make scenarios` into it", s.name)
+			t.Errorf("docs/scenarios.md does not tell of %q: copy the table that TestScenarios prints without -short into it", s.name)
 		}
 		delete(told, s.name)
 	}
