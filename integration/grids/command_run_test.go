@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -83,18 +84,25 @@ func (r *runningController) stop(t *testing.T) int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// TestRunWithoutCRDs: B-26, it waits, alive but not ready, says once of each half how to install
-// them, and starts when they are there. Its Lease is free when it ends.
+// TestRunWithoutCRDs: B-26, it waits, alive but not ready, asks again and again and writes nothing,
+// says once of each half how to install them, and starts when they are there. Its Lease is free when
+// it ends.
 func TestRunWithoutCRDs(t *testing.T) {
 	c := apiserver.ForTest(t, apiserver.Options{})
 	w := newTerminal(t, c)
 	health := freePort(t)
-	running := w.start("run", "--kubeconfig", w.kubeconfig, "--metrics-bind-address=", "--healthz-bind-address="+health)
+	count := &nodes.Count{}
+	kubeconfig := relayed(t, c, count)
+	running := w.start("run", "--kubeconfig", kubeconfig, "--metrics-bind-address=", "--healthz-bind-address="+health)
 	log := running.log
 	const words = "kubectl apply --server-side -f deploy/crds"
 	w.eventually("it says what is missing, and is alive but not ready", func() error {
 		return errors.Join(contains(log.String(), words), answers(health, "/healthz", http.StatusOK), answers(health, "/readyz", http.StatusInternalServerError))
 	})
+	w.expectOnlyQuestions(count)
+	if err := answers(health, "/readyz", http.StatusInternalServerError); err != nil {
+		t.Errorf("it is ready without CRDs: %v", err)
+	}
 	w.call("", "apply", "--server-side", "-f", "../../deploy/crds")
 	w.eventually("it is ready", func() error { return answers(health, "/readyz", http.StatusOK) })
 	said := map[string]int{} // while the definitions come one by one, what is missing changes
@@ -121,6 +129,43 @@ func TestRunWithoutCRDs(t *testing.T) {
 	}
 	if lease := w.lease(c); lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
 		t.Errorf("the Lease is still held by %s", *lease.Spec.HolderIdentity)
+	}
+}
+
+// relayed returns a kubeconfig of the admin whose requests are counted.
+func relayed(t *testing.T, c *apiserver.Cluster, count *nodes.Count) string {
+	t.Helper()
+	admin := c.Admin()
+	count.Wrap(admin)
+	relay, err := c.NewRelay(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(relay.Close)
+	kubeconfig, err := apiserver.WriteKubeconfig(t.TempDir(), "relayed", relay.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// expectOnlyQuestions waits until a client has asked five times more which resources there are. It
+// fails the test if the client has written anything but Leases and Events.
+func (w *terminal) expectOnlyQuestions(count *nodes.Count) {
+	w.Helper()
+	questions := func() int {
+		return len(count.Requests(func(r nodes.Request) bool { return r.Resource == "" && r.Verb == "get" }))
+	}
+	enough := questions() + 5
+	w.eventually("it has asked five times more", func() error {
+		if n := questions(); n < enough {
+			return fmt.Errorf("it has asked %d times, want %d", n, enough)
+		}
+		return nil
+	})
+	writes := count.Requests(func(r nodes.Request) bool { return r.Write() && !strings.HasPrefix(r.Resource, "events") })
+	if len(writes) > 0 {
+		w.Errorf("it writes:\n%s", nodes.Tally(writes))
 	}
 }
 

@@ -37,7 +37,7 @@ func gridSuites() []Suite {
 			"rows; figures are printed.", 4, 30)
 	fleet.Load, fleet.Verbose = 100, true
 	fleet.Reads = append(fleet.Reads, "deploy/federation")
-	const faults, scale = "^(TestGridFaults|TestGridsWithoutCRDs|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
+	const faults, scale = "^(TestGridFaults|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
 	return []Suite{
 		grids("grids-reconcile", "", gridsCore+"|"+gridDefinitions+"|"+faults+"|"+scale+"|"+distributions,
 			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 5),
