@@ -22,8 +22,8 @@ type SuperEdge struct{ dir string }
 func EnsureSuperEdge(ctx context.Context, progress io.Writer) (SuperEdge, error) {
 	dir, err := build{
 		what:   "SuperEdge's application-grid-controller once (about 2 minutes on two cores, 500 packages)",
-		module: "tools/superedge", files: []string{"go.mod", "go.sum", "nodeunit.go"}, flags: []string{"-trimpath", "-ldflags", "-s -w"},
-		targets: []target{{name: "application-grid-controller", pkg: superEdge + "/cmd/application-grid-controller"}, {name: "nodeunit", pkg: "."}},
+		module: "tools/superedge", files: []string{"go.mod", "go.sum"}, flags: []string{"-trimpath", "-ldflags", "-s -w"},
+		targets: []target{{name: "application-grid-controller", pkg: superEdge + "/cmd/application-grid-controller"}},
 		extra:   copyCRDs,
 	}.ensure(ctx, progress)
 	if err != nil {
@@ -34,10 +34,6 @@ func EnsureSuperEdge(ctx context.Context, progress io.Writer) (SuperEdge, error)
 
 // CRDs is the folder of the definitions of its Grids.
 func (s SuperEdge) CRDs() string { return filepath.Join(s.dir, "manifests") }
-
-// NodeUnit is a program that writes NodeUnits with SuperEdge's client: see
-// integration/tools/superedge.
-func (s SuperEdge) NodeUnit() string { return filepath.Join(s.dir, "nodeunit") }
 
 // Controller says how to start its controller with a kubeconfig. It reads its CRDs from a folder below /etc, so it gets a
 // mount namespace with an /etc of its own, where nothing else is; nothing is left of that when it ends. That needs root,
