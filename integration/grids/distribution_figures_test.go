@@ -9,76 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/api/v1alpha1"
-
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// timed are the names of the Grids of which times are printed. Each is the key of its Grid too.
-func timed() []string {
-	var names []string
-	for i := range 10 {
-		names = append(names, fmt.Sprintf("timed-%d", i))
-	}
-	return names
-}
-
-// times prints how long it takes from a label to children.
-func (d *distribution) times() {
-	took := map[*site][]time.Duration{}
-	for _, name := range timed() {
-		d.west.SetLabels(d.t, "west-0", map[string]string{name: "first"})
-		d.east.SetLabels(d.t, "east-0", map[string]string{name: "first"})
-		d.hub.Apply(d.t, gridOfKey(name, name, 1))
-		begin := time.Now()
-		d.hub.MustKubectl(d.t, "label", "deploymentgrid", name, v1alpha1.LabelFederated+"=yes")
-		for _, s := range []*site{d.west, d.east} {
-			d.eventually(name+" in "+s.name, func() error {
-				key := client.ObjectKey{Namespace: "default", Name: name + "-first"}
-				return s.client.Get(d.t.Context(), key, &appsv1.Deployment{})
-			})
-			took[s] = append(took[s], time.Since(begin))
-		}
-	}
-	for _, s := range []*site{d.west, d.east} {
-		d.figure("label to child in "+s.name, took[s])
-	}
-}
 
 // gridOfKey is a DeploymentGrid with any key of Nodes.
 func gridOfKey(name, key string, replicas int) string {
 	text := deploymentGrid(name, fmt.Sprintf("replicas: %d", replicas))
 	return strings.ReplaceAll(text, `"gridUniqKey":"location"`, fmt.Sprintf(`"gridUniqKey":%q`, key))
-}
-
-// rows prints how long it takes from a Node's label in a member to a row on the hub. It relies on
-// times, and on rests: the report of a Grid is written at once if the last one is older than 10 s.
-func (d *distribution) rows() {
-	for _, s := range []*site{d.west, d.east} {
-		var took []time.Duration
-		for _, name := range timed() {
-			s.SetLabels(d.t, s.name+"-1", map[string]string{name: "second"})
-			took = append(took, d.eventually("the row of "+name, func() error {
-				g, err := d.hub.grid(d.t.Context(), name)
-				if err == nil && !slices.ContainsFunc(g.Status.Units, func(r v1.UnitStatus) bool {
-					return r.Cluster == s.name && r.Value == "second"
-				}) {
-					err = fmt.Errorf("there is none of unit second: %+v", g.Status.Units)
-				}
-				return err
-			}))
-		}
-		d.figure("change in "+s.name+" to row on the hub", took)
-	}
-}
-
-// figure prints the median and the longest of some times.
-func (d *distribution) figure(what string, all []time.Duration) {
-	slices.Sort(all)
-	d.t.Logf("%s: p50 %s, longest %s, of %d", what, all[len(all)/2].Round(10*time.Millisecond), all[len(all)-1].Round(10*time.Millisecond), len(all))
 }
 
 const (
@@ -176,14 +112,3 @@ func (d *distribution) writes(s *site) map[string]int {
 }
 
 var writeRequests = regexp.MustCompile(`^apiserver_request_total\{.*dry_run="",.*group="([^"]*)".*,resource="([^"]+)".*verb="(POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)".*\} ([0-9.e+]+)`)
-
-// memory prints what every process takes.
-func (d *distribution) memory() {
-	for _, s := range d.sites() {
-		line := "grid-controller " + memory(s.controller.PID(), "VmRSS")
-		for name, pid := range s.Processes() {
-			line += ", " + name + " " + memory(pid, "VmRSS")
-		}
-		d.t.Logf("%s: %s", s.name, line)
-	}
-}
