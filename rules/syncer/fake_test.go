@@ -76,13 +76,13 @@ func (m *machine) set(h topology.Host, failures int) {
 // differs from what it believes to have written, and a failure leaves the kernel half
 // written while it believes otherwise: only verify finds out.
 type backend struct {
-	t      *testing.T
-	took   time.Duration // how long a Sync takes, or each of its steps
-	steps  int           // of a Sync, each of which is reported; 0 = none is
-	reads  time.Duration // how long reading back takes, of a processor too
-	drains int           // Syncs that go on with a removal until the kernel holds nothing of it
+	t *testing.T
 
-	mu       sync.Mutex
+	mu       sync.Mutex    // of all that follows; set takes it
+	took     time.Duration // how long a Sync takes, or each of its steps
+	steps    int           // of a Sync, each of which is reported; 0 = none is
+	reads    time.Duration // how long reading back takes, of a processor too
+	drains   int           // Syncs that go on with a removal until the kernel holds nothing of it
 	inside   bool
 	believed rules.Ruleset
 	kernel   kernel
@@ -114,14 +114,15 @@ func (b *backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		b.t.Error("two runs overlap")
 	}
 	b.inside = true
+	steps, took := b.steps, b.took
 	b.mu.Unlock()
 	start := time.Now()
 	read, verifyTime := b.read(ctx, verify)
 	interrupted := false
-	for range max(b.steps, 1) {
+	for range max(steps, 1) {
 		select {
-		case <-time.After(b.took):
-			if b.steps > 0 {
+		case <-time.After(took):
+			if steps > 0 {
 				rules.Progress(ctx)
 			}
 		case <-ctx.Done():
@@ -173,7 +174,7 @@ func (b *backend) read(ctx context.Context, verify bool) (complete bool, took ti
 		return false, 0
 	}
 	b.mu.Lock()
-	known := b.kernel.services != nil && !b.unknown
+	known, reads := b.kernel.services != nil && !b.unknown, b.reads
 	b.mu.Unlock()
 	begin, reading := time.Now(), ctx
 	if known {
@@ -186,7 +187,7 @@ func (b *backend) read(ctx context.Context, verify bool) (complete bool, took ti
 	}
 	select {
 	case <-reading.Done():
-	case <-time.After(b.reads):
+	case <-time.After(reads):
 		complete = true
 	}
 	return complete, time.Since(begin)
@@ -279,11 +280,14 @@ func (b *backend) Cleanup(context.Context) error {
 	return nil
 }
 
-func (b *backend) fail(n int) {
+// set changes the backend while a Syncer runs with it, from the next Sync on.
+func (b *backend) set(change func(*backend)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failures = n
+	change(b)
 }
+
+func (b *backend) fail(n int) { b.set(func(k *backend) { k.failures = n }) }
 
 // tamper deletes one Service from the kernel behind the Backend's back.
 func (b *backend) tamper() {

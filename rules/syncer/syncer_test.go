@@ -274,7 +274,7 @@ func TestPendingShowsHangingRepair(t *testing.T) {
 		if p, step := b.Pending(), b.Progress(); !p.IsZero() || !step.IsZero() {
 			t.Errorf("Pending, Progress = %v, %v at rest", p, step)
 		}
-		b.backend.took = time.Hour
+		b.backend.set(func(k *backend) { k.took = time.Hour })
 		b.at(30 * time.Minute)
 		if got := b.Pending().Sub(b.began); got != testVerify {
 			t.Errorf("the verification that hangs is pending since %v, want %v", got, testVerify)
@@ -296,7 +296,7 @@ func TestProgressOfLongRun(t *testing.T) {
 		if p, step := b.Pending().Sub(b.began), b.Progress().Sub(b.began); p != 0 || step != 500*s {
 			t.Errorf("Pending, Progress = %v, %v, want 0s, 500s", p, step)
 		}
-		b.backend.steps = 0
+		b.backend.set(func(k *backend) { k.steps = 0 })
 		b.at(1001 * s)
 		if p, step := b.Pending(), b.Progress(); !p.IsZero() || !step.IsZero() {
 			t.Errorf("Pending, Progress = %v, %v after the run", p, step)

@@ -191,7 +191,7 @@ func TestChangeInterruptsVerification(t *testing.T) {
 	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
 		b.at(9 * s)
 		b.backend.tamper()
-		b.backend.reads = 2 * s
+		b.backend.set(func(k *backend) { k.reads = 2 * s })
 		b.at(10500 * ms)
 		b.src.set(someSnapshot("2"))
 		b.at(10500 * ms)
@@ -236,7 +236,7 @@ func TestPendingDuringVerification(t *testing.T) {
 // that writes, two periods after the last verification, and is not interrupted.
 func TestVerificationIsNotStarved(t *testing.T) {
 	run(t, func(b *bench, _ *Config) { b.src.set(someSnapshot("1")) }, func(t *testing.T, b *bench) {
-		b.backend.reads = 160 * ms
+		b.backend.set(func(k *backend) { k.reads = 160 * ms })
 		for i := range 600 {
 			b.at(time.Duration(i) * 100 * ms)
 			b.src.set(someSnapshot(fmt.Sprint(i)))
