@@ -27,6 +27,15 @@ func codeSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane, Strace}, Skips: lacks(),
 		},
 		{
+			Name: "race", Tier: Core, Usual: minutes(0, 50), Parallel: 2, Load: 60,
+			Proves: "What runs side by side in the daemon, the controller and grid-dns shares no memory without a lock.",
+			Packages: []string{
+				"./rules/syncer", "./topology/watch", "./controller/grid", "./cmd/gridproxy/localdns", "./cmd/grid-dns/feed",
+			},
+			Race: true, Env: []string{"CGO_ENABLED=1", "RAPID_CHECKS=10"}, // the race detector is C
+			Needs: []Need{GCC},
+		},
+		{
 			Name: "docs", Tier: Core, Usual: minutes(0, 15),
 			Proves:   "On every page links lead somewhere, commands, flags, make targets and values of the chart exist, and spelling and words are right.",
 			Packages: []string{"./integration/manifests/layout"}, Run: pageTests,

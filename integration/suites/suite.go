@@ -40,6 +40,7 @@ const (
 	Systemd           Need = "systemd"            // Debian's systemd-analyze
 	Codespell         Need = "codespell"          // Debian's codespell
 	Prometheus        Need = "prometheus"         // Debian's Prometheus, with promtool
+	GCC               Need = "gcc"                // Debian's C compiler, with which the race detector is linked
 )
 
 // Suite is a row of the table: one run of go test, or of another command.
@@ -51,6 +52,7 @@ type Suite struct {
 	Module   string   // folder of a nested Go module; "" = the main module
 	ModFile  string   // a file of Module that replaces its go.mod, for other versions; "" = none
 	Tags     string   // build tags, separated by commas; "" = none
+	Race     bool     // whether the race detector watches the tests
 	Packages []string // what go test runs, relative to the module: ./rules/...
 	Run      string   // pattern of go test's -run; "" = all tests
 	Skip     string   // pattern of go test's -skip; "" = none
@@ -108,6 +110,9 @@ func (s Suite) BuildFlags() []string {
 	}
 	if s.Tags != "" {
 		flags = append(flags, "-tags="+s.Tags)
+	}
+	if s.Race {
+		flags = append(flags, "-race")
 	}
 	return flags
 }

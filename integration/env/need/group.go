@@ -65,6 +65,11 @@ func Groups() []Group {
 			Packages: []string{"prometheus"},
 		},
 		{
+			Name:     "gcc", // programs with the race detector
+			Programs: []string{"gcc", "/usr/include/stdlib.h"},
+			Packages: []string{"gcc", "libc6-dev"},
+		},
+		{
 			Name:     "dnsperf", // a load of DNS queries
 			Programs: []string{"dnsperf"},
 			Packages: []string{"dnsperf"},

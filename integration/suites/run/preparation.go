@@ -40,6 +40,7 @@ func prerequisiteOf(n suites.Need) prerequisite {
 		suites.Systemd:           {group: "systemd"},
 		suites.Codespell:         {group: "codespell"},
 		suites.Prometheus:        {group: "prometheus"},
+		suites.GCC:               {group: "gcc"},
 	}[n]
 }
 
