@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,6 +88,17 @@ func TestPreparationCut(t *testing.T) {
 		results := r.run(t.Context(), []suites.Suite{s})
 		if len(results) != 1 || results[0].Outcome != c.want {
 			t.Errorf("a builder that takes %s: %+v, want %s", c.takes, results, c.want)
+		}
+	}
+}
+
+// TestUnavailable: without a C compiler the race detector cannot be built, so the suite is skipped,
+// but not where REQUIRE names it.
+func TestUnavailable(t *testing.T) {
+	err := fmt.Errorf("race needs gcc: %w", unavailableError{errors.New("there is no package archive")})
+	for required, want := range map[bool]suites.Outcome{false: suites.Skipped, true: suites.Broken} {
+		if got := (&runner{}).unprepared(suites.Suite{Race: true}, err, false, required); got != want {
+			t.Errorf("required %t: %q, want %q", required, got, want)
 		}
 	}
 }

@@ -200,7 +200,7 @@ func (r *runner) unprepared(s suites.Suite, err error, overdue, required bool) s
 		return suites.Cut
 	case required || !errors.As(err, &unavailable):
 		return suites.Broken
-	case s.Kernel != "" || len(s.Command) > 0:
+	case s.Kernel != "" || s.Race || len(s.Command) > 0:
 		return suites.Skipped
 	}
 	return ""
