@@ -86,14 +86,14 @@ func packetSuites() []Suite {
 		Packages: []string{"./integration/node"}, Run: takeoverOfLegacy,
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
-		Name: "soak", Tier: Extended, Usual: minutes(8, 0), Load: 70, Verbose: true,
-		Proves:   "Five minutes of random changes, faults and hostile objects: rules are right after each fault, and memory, goroutines and open files stay flat; then reboots without API server, after which the rules are those from before.",
-		Packages: []string{"./integration/node"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=5m"},
+		Name: "soak", Tier: Extended, Usual: minutes(4, 15), Load: 70, Verbose: true,
+		Proves:   "Two minutes of random changes, faults and hostile objects: rules are right after each fault, and memory, goroutines and open files stay flat; then reboots without API server, after which the rules are those from before.",
+		Packages: []string{"./integration/node"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=2m"},
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
-		Name: "soak-sites", Tier: Extended, Usual: minutes(10, 45), Load: 40, Verbose: true,
-		Proves:   "Ten minutes of random cuts, restarts, reboots, moves of Nodes and changes of Services with six daemons: closure holds after each step, and rules stay without the API server and equal those made from scratch with it.",
-		Packages: []string{"./integration/node"}, Run: sitesSoakTest, Env: []string{"GRIDPROXY_SOAK_SITES=10m"},
+		Name: "soak-sites", Tier: Extended, Usual: minutes(4, 45), Load: 40, Verbose: true,
+		Proves:   "Four minutes of random cuts, restarts, reboots, moves of Nodes and changes of Services with six daemons: closure holds after each step, and rules stay without the API server and equal those made from scratch with it.",
+		Packages: []string{"./integration/node"}, Run: sitesSoakTest, Env: []string{"GRIDPROXY_SOAK_SITES=4m"},
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
