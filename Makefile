@@ -33,7 +33,7 @@ cluster-demo: ## a real cluster of four machines on this one: the chart, the Gri
 	@$(GO) run ./integration/demo -machines
 
 ##@ Test
-.PHONY: test test-all test-rest grids fuzz test-list test-order
+.PHONY: test test-all test-rest fuzz test-list test-order
 test: ## the core tier, or the suites of SUITES=name,name (patterns such as ipvs-* too); REQUIRE=all: a skip is a failure
 	@$(SUITES_RUN) $(if $(SUITES),-suites '$(SUITES)',-tier core)
 
@@ -42,9 +42,6 @@ test-all: ## the core and the extended tier
 
 test-rest: ## the extended tier in the order of CI, then the fuzz targets
 	@$(SUITES_RUN) -rest
-
-grids: ## all that is tested of Grids on a real control plane: the suites grids-*
-	@$(SUITES_RUN) -suites 'grids-*'
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@$(SUITES_RUN) -tier fuzz

@@ -1,10 +1,13 @@
 package suites
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // core are the suites of make test.
 func core() []Suite {
-	return slices.Concat(codeSuites(), nodeSuites(), controllerSuites(), ipvsBasics(Core, "6.1"))
+	return slices.Concat(codeSuites(), nodeSuites(), controllerSuites(), []Suite{ipvsClosed(), ipvsRules(Core, "6.1")})
 }
 
 // codeSuites are about the code itself, and about what other suites test with.
@@ -27,7 +30,7 @@ func codeSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane, Strace}, Skips: lacks(),
 		},
 		{
-			Name: "race", Tier: Core, Usual: minutes(0, 50), Parallel: 2, Load: 60,
+			Name: "race", Tier: Core, Usual: minutes(0, 50), Parallel: 2, Load: 80,
 			Proves: "What runs side by side in the daemon, the controller and grid-dns shares no memory without a lock.",
 			Packages: []string{
 				"./rules/syncer", "./topology/watch", "./controller/grid", "./cmd/gridproxy/localdns", "./cmd/grid-dns/feed",
@@ -50,16 +53,11 @@ func codeSuites() []Suite {
 			Reads: []string{"README.md", "docs/getting-started.md", "Makefile", "deploy/samples"},
 		},
 		{
-			Name: "lab", Tier: Core, Usual: minutes(0, 20),
-			Proves:   "The network namespaces and connections that other suites test with behave as documented; make demo shows closure and leaves nothing behind.",
-			Packages: []string{"./integration/demo", "./integration/env/traffic", "./integration/env/netns"},
-			Skip:     demoOnMachines,
+			Name: "lab", Tier: Core, Usual: minutes(0, 25),
+			Proves:   "The network namespaces, connections and parsers that other suites test with behave as documented; make demo shows closure and leaves nothing behind.",
+			Packages: []string{"./integration/demo", "./integration/env/traffic", "./integration/env/netns", "./integration/env/vm"},
+			Skip:     demoOnMachines + "|" + inGuest,
 			Needs:    []Need{IPTables}, Starts: []string{node},
-		},
-		{
-			Name: "vm-parts", Tier: Core, Usual: minutes(0, 5),
-			Proves:   "What vmexec reads from a guest, from apt and from the processor, it reads correctly.",
-			Packages: []string{"./integration/env/vm"}, Run: "^(TestReadLine|TestDependency|TestNeeded|TestVirtualises)$",
 		},
 	}
 }
@@ -67,8 +65,11 @@ func codeSuites() []Suite {
 // pageTests are the tests of all pages.
 const pageTests = "^TestPages"
 
-// demoOnMachines are the tests of make cluster-demo.
-const demoOnMachines = "^TestMachines"
+// Tests of the packages of lab that other suites run.
+const (
+	demoOnMachines = "^TestMachines"                                             // make cluster-demo
+	inGuest        = "^(TestExec|TestOwnClock|TestKernels|TestEnd|TestRefusal)$" // of vmexec
+)
 
 // The tests of integration/node, by the suites that run them.
 const (
@@ -98,12 +99,6 @@ func nodeSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},
 		{
-			Name: "takeover", Tier: Core, Usual: minutes(0, 55),
-			Proves:   "The rules and the command line of a real kube-proxy (iptables-nft) are taken over, without a needless write or a lost connection.",
-			Packages: []string{"./integration/node"}, Run: takeoverTests, Skip: takeoverOfLegacy,
-			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
-		},
-		{
 			Name: "agreement", Tier: Core, Usual: minutes(0, 30), Load: 150, Verbose: true,
 			Proves: "On 500 random clusters the rules equal those of the real kube-proxy, packets go the same way, and names are answered as CoreDNS' kubernetes plugin answers them.",
 			Module: agreementModule, Packages: []string{"./..."}, Skip: unitTestsOfKubeProxy,
@@ -127,19 +122,6 @@ func nodeSuites() []Suite {
 			Packages: []string{"./integration/node"}, Run: "^TestDNSSmoke$",
 			Needs: []Need{IPTables}, Starts: []string{node, dnsServer},
 		},
-		{
-			Name: "soak-sites-smoke", Tier: Core, Usual: minutes(0, 55), Load: 40, Verbose: true,
-			Proves:   "Half a minute of the suite soak-sites.",
-			Packages: []string{"./integration/node"}, Run: sitesSoakTest,
-			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
-		},
-		{
-			Name: "machines", Tier: Core, Usual: minutes(1, 30), Load: 70,
-			Proves:   "A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.",
-			Packages: []string{"./integration/cluster"}, Run: "^TestDocument$",
-			Needs: []Need{IPTables, ControlPlane, NodeRuntime, Helm}, Starts: []string{node, controller, dnsServer, echo, rootFS},
-			Reads: []string{"deploy", "docs/migrate-from-kube-proxy.md"},
-		},
 	}
 }
 
@@ -150,30 +132,18 @@ const unitTestsOfKubeProxy = "^TestKubeProxyUnitTests$"
 func controllerSuites() []Suite {
 	return []Suite{
 		{
-			Name: "grids-main", Tier: Core, Usual: minutes(1, 50), Load: 45,
-			Proves:   "SuperEdge's manual as it is printed, on a real control plane; a lost unit keeps its children for the grace, also when leaders are killed.",
+			Name: "grids", Tier: Core, Usual: minutes(2, 0), Load: 50,
+			Proves: "SuperEdge's manual as it is printed, on a real control plane; a lost unit keeps its children for the grace, also when leaders are killed; " +
+				"the API server accepts and refuses Grids as the controller does.",
 			Packages: []string{"./integration/grids"}, Run: gridsCore,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller},
 			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml"},
-		},
-		{
-			Name: "federation-smoke", Tier: Core, Usual: minutes(1, 0), Load: 90,
-			Proves:   "On two real control planes with Flux, a Grid of the hub is expanded in a cluster that the hub cannot reach, its status is on the hub, and its deletion reaches both.",
-			Packages: []string{"./integration/grids"}, Run: distributionSmoke,
-			Needs: []Need{IPTables, ControlPlane, Flux}, Starts: []string{controller},
-			Reads: []string{"deploy/crds", "deploy/samples", "deploy/federation"},
 		},
 		{
 			Name: "stored-versions", Tier: Core, Usual: minutes(0, 20), Load: 60,
 			Proves:   "grid-controller migrate-crds has every object stored in the newest version, whatever is refused or changed meanwhile.",
 			Packages: []string{"./integration/superedge"}, Run: storedVersions,
 			Needs: []Need{ControlPlane}, Starts: []string{controller}, Reads: []string{"deploy/crds"},
-		},
-		{
-			Name: "definitions", Tier: Core, Usual: minutes(0, 15), Load: 60,
-			Proves:   "The API server accepts and refuses Grids as the controller does.",
-			Packages: []string{"./integration/grids"}, Run: gridDefinitions,
-			Needs: []Need{ControlPlane}, Reads: []string{"deploy/crds"},
 		},
 		{
 			Name: "sites", Tier: Core, Usual: minutes(1, 30), Load: 90,
@@ -188,38 +158,44 @@ func controllerSuites() []Suite {
 // storedVersions are the tests of the move from SuperEdge that do not need SuperEdge's programs.
 const storedVersions = "^TestMigration$"
 
-// gridsCore are the tests of the Grids in the core tier: the normal path, lost units, a killed
-// leader, and the command line.
-const gridsCore = "^(TestManual|TestTranscripts|TestAllNodesDeleted|TestHalfTheFleetIsLost|TestGroupDeletedUnderTraffic|" +
+// gridsCore are the tests of the Grids in the core tier: their definitions, the normal path, lost
+// units, a killed leader, and the command line.
+const gridsCore = "^(TestCRDs|TestManual|TestTranscripts|TestAllNodesDeleted|TestHalfTheFleetIsLost|TestGroupDeletedUnderTraffic|" +
 	"TestRekeyed|TestGraceOutlivesControllers|" +
 	"TestDiff|TestDiffOfDrift|TestRunWithoutCRDs)$"
 
-// The tests of how Grids are distributed; the core tier has one of them.
-const (
-	distributions     = "^TestDistribution"
-	distributionSmoke = "^TestDistributionSmoke$"
-)
+// distributions are the tests of how Grids are distributed.
+const distributions = "^TestDistribution"
 
-// gridDefinitions are the tests of the Grids' definitions, which need no controller.
-const gridDefinitions = "^TestCRDs$"
+// ipvsClosure are the tests of what the core tier promises in IPVS mode.
+const ipvsClosure = "^(TestClosureAndLabels|TestEmptyUnitIsRefused|TestRestart|TestIPVSTampering)$"
 
-// ipvsBasics are the packets and the rules of IPVS mode on a kernel.
-func ipvsBasics(tier Tier, kernel string) []Suite {
-	return []Suite{
-		inMachine(Suite{
-			Name: "ipvs-packets", Tier: tier, Usual: minutes(5, 0), Load: 75,
-			Proves:   "Real packets through virtual servers.",
-			Packages: []string{"./integration/node/kernel"}, Run: "/^ipvs", Args: []string{"-test.parallel=3"},
-			Needs: []Need{IPTables},
-		}, kernel),
-		inMachine(Suite{
-			Name: "ipvs-rules", Tier: tier, Usual: minutes(1, 15), Load: 75,
-			Proves:   "Virtual servers are written, read back and repaired.",
-			Packages: []string{"./rules/ipvs"}, Args: []string{fewChecks},
-			Needs: []Need{IPTables},
-			Skips: []Skip{{"docs/design.md is not here", "the suite unit runs the test in the repository"}},
-		}, kernel),
-	}
+// ipvsPackets is a suite that sends real packets through virtual servers, on a kernel.
+func ipvsPackets(name string, tier Tier, usual time.Duration, kernel, proves string) Suite {
+	return inMachine(Suite{
+		Name: name, Tier: tier, Usual: usual, Load: 75, Proves: proves,
+		Packages: []string{"./integration/node/kernel"}, Run: "/^ipvs", Args: []string{"-test.parallel=3"},
+		Needs: []Need{IPTables},
+	}, kernel)
+}
+
+// ipvsClosed is the suite of ipvsClosure.
+func ipvsClosed() Suite {
+	s := ipvsPackets("ipvs-closure", Core, minutes(1, 20), "6.1",
+		"Real packets through virtual servers: closure, also of an empty unit, restarts, tampering.")
+	s.Run = ipvsClosure + s.Run
+	return s
+}
+
+// ipvsRules is the suite of the virtual servers of IPVS mode, on a kernel.
+func ipvsRules(tier Tier, kernel string) Suite {
+	return inMachine(Suite{
+		Name: "ipvs-rules", Tier: tier, Usual: minutes(1, 15), Load: 75,
+		Proves:   "Virtual servers are written, read back and repaired.",
+		Packages: []string{"./rules/ipvs"}, Args: []string{fewChecks},
+		Needs: []Need{IPTables},
+		Skips: []Skip{{"docs/design.md is not here", "the suite unit runs the test in the repository"}},
+	}, kernel)
 }
 
 // fewChecks bounds the cases of a random test in a virtual machine, where one takes ten times as

@@ -24,6 +24,9 @@ func gridSuites() []Suite {
 	federation.Load, federation.Verbose = 100, true
 	federation.Needs = append(federation.Needs, IPTables, Flux)
 	federation.Reads = append(federation.Reads, "deploy/samples", "deploy/federation")
+	smoke := grids("federation-smoke", "^TestDistributionSmoke$", "",
+		"On two real control planes with Flux, a Grid of the hub is expanded in a cluster that the hub cannot reach, its status is on the hub, and its deletion reaches both.", 1, 0)
+	smoke.Needs, smoke.Reads = slices.Clone(federation.Needs), slices.Clone(federation.Reads)
 	input := grids("federation-input", "^TestDistributionInput$", "",
 		"What is wrong with a cluster or a Grid of a distribution is said on the hub, with a remedy, and nothing else suffers; a restored hub removes nothing.", 8, 0)
 	input.Load = 60
@@ -39,12 +42,13 @@ func gridSuites() []Suite {
 	fleet.Reads = append(fleet.Reads, "deploy/federation")
 	const faults, scale = "^(TestGridFaults|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
 	return []Suite{
-		grids("grids-reconcile", "", gridsCore+"|"+gridDefinitions+"|"+faults+"|"+scale+"|"+distributions,
+		grids("grids-reconcile", "", gridsCore+"|"+faults+"|"+scale+"|"+distributions,
 			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 5),
 		grids("grids-faults", faults, "",
 			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", 2, 0),
 		grids("grids-scale", scale, "",
 			"800 children in 40 units cost no write at rest, and at most one write for each change.", 3, 0),
+		smoke,
 		federation,
 		input,
 		fleet,
@@ -76,6 +80,11 @@ func packetSuites() []Suite {
 		}, kernel))
 	}
 	return append(rows, Suite{
+		Name: "takeover", Tier: Extended, Usual: minutes(0, 55),
+		Proves:   "The rules and the command line of a real kube-proxy (iptables-nft) are taken over, without a needless write or a lost connection.",
+		Packages: []string{"./integration/node"}, Run: takeoverTests, Skip: takeoverOfLegacy,
+		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
+	}, Suite{
 		Name: "dns-faults", Tier: Extended, Usual: minutes(6, 10), Load: 90, Alone: true, Verbose: true,
 		Proves:   "200,000 queries during an upgrade of grid-dns, and 10,000 during each other fault of servers, daemon and addresses: DNS is back within its limits, and figures are printed, of an upgrade and a kill beside NodeLocal DNSCache's; another process at the address is named.",
 		Packages: []string{"./integration/node"}, Run: "^(TestDNSFaults|TestDNSAddressTaken|TestDNSBesideNodeLocal)$",
@@ -167,6 +176,11 @@ func machineSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, dnsServer, echo, rootFS}, Reads: []string{"deploy"},
 		}
 	}
+	move := machines("machines", "./integration/cluster",
+		"A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.", 1, 30)
+	move.Run, move.Load = "^TestDocument$", 70
+	move.Needs = append(move.Needs, Helm)
+	move.Reads = append(move.Reads, "docs/migrate-from-kube-proxy.md")
 	streams := machines("streams", "./integration/cluster/streams",
 		"Take-over, restarts, kill -9, upgrades, outages and the way back cost no connection.", 2, 30)
 	streams.Alone, streams.Verbose = true, true
@@ -205,7 +219,7 @@ func machineSuites() []Suite {
 		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20)
 	demo.Run = demoOnMachines
 	return []Suite{
-		streams, scenarios, install, pages,
+		move, streams, scenarios, install, pages,
 		security, alone, dns, demo,
 		machines("machines-harness", "./integration/env/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
@@ -259,7 +273,10 @@ func ipvsSuites() []Suite {
 			rows = append(rows, inMachine(s, kernel))
 		}
 	}
-	return append(rows, ipvsBasics(Extended, "6.12")...)
+	const packets = "Real packets through virtual servers."
+	others := ipvsPackets("ipvs-packets", Extended, minutes(4, 10), "6.1", packets)
+	others.Skip = ipvsClosure
+	return append(rows, others, ipvsPackets("ipvs-packets", Extended, minutes(5, 0), "6.12", packets), ipvsRules(Extended, "6.12"))
 }
 
 // otherSuites are about rights, packaging, upgrades and the tests' own tools.
