@@ -14,6 +14,7 @@ type Outcome string
 // The outcomes.
 const (
 	Passed   Outcome = "passed"
+	Unsteady Outcome = "unsteady" // each test that failed passed when it ran once more, alone
 	Broken   Outcome = "FAILED"
 	TimedOut Outcome = "FAILED: timed out"
 	Cut      Outcome = "cut: no time left" // the deadline of the whole run came before its own limit
@@ -25,7 +26,7 @@ const (
 // Failed says whether the outcome makes the run a failure: a suite of the core tier must have run.
 func (o Outcome) Failed(tier Tier) bool {
 	switch o {
-	case Passed, Skipped:
+	case Passed, Unsteady, Skipped:
 		return false
 	case NotRun, Cut:
 		return tier == Core
@@ -45,6 +46,8 @@ type Result struct {
 	Starts  int           `json:"starts"` // programs that it started on this machine
 	Summary Summary       `json:"summary"`
 	Notes   []string      `json:"notes"` // why it failed, besides tests
+
+	Unsteady []string `json:"unsteady"` // tests that failed, and passed when they ran once more
 }
 
 // Took returns how long the suite took, with what was prepared and built for it.
@@ -72,6 +75,9 @@ func Judge(s Suite, sum Summary, exit error, required bool) (Outcome, []string) 
 	if nothing {
 		notes = append(notes, "no test ran: do Run and Skip of its row match any?")
 	}
+	if proof := sum.proof(); proof != "" {
+		notes = append(notes, "not tried again: "+proof)
+	}
 	for _, pkg := range sum.Unended {
 		notes = append(notes, "the tests of "+pkg+" were ended from outside")
 	}
@@ -88,10 +94,11 @@ func Judge(s Suite, sum Summary, exit error, required bool) (Outcome, []string) 
 	return Passed, nil
 }
 
-// Succeeded says whether a run with these results is a success: nothing failed, and all of the core
-// tier ran.
+// Succeeded reports whether a run with these results is a success: nothing failed, few tests are
+// unsteady, and all of the core tier ran.
 func Succeeded(results []Result) bool {
-	return !slices.ContainsFunc(results, func(r Result) bool { return r.Outcome.Failed(r.Tier) })
+	_, tests := tooUnsteady(results)
+	return tests == 0 && !slices.ContainsFunc(results, func(r Result) bool { return r.Outcome.Failed(r.Tier) })
 }
 
 // Table returns the table of the results of a run that took so long, for people. Its last line is one
@@ -131,6 +138,15 @@ func Table(results []Result, machine Machine, took time.Duration) string {
 			text.WriteString("The slowest tests:\n")
 		}
 		fmt.Fprintf(&text, "  %5s  %s\n", Seconds(test.Time), test.Test)
+	}
+	for _, r := range results {
+		for _, line := range r.Unsteady {
+			fmt.Fprintf(&text, "unsteady: %s: %s\n", r.Suite, line)
+		}
+	}
+	if why, tests := tooUnsteady(results); tests > 0 {
+		text.WriteString(why + "\n")
+		passed, failed = passed-tests, failed+tests
 	}
 	fmt.Fprintf(&text, "All suites together: %s\n%d passed, %d failed, %d skipped\n", Seconds(took), passed, failed, skipped)
 	return text.String()

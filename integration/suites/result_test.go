@@ -42,6 +42,9 @@ func TestSummarize(t *testing.T) {
 		Skips:    []SkippedTest{{"p TestB", "b_test.go:7: SKIPPED: this kernel has no IPVS"}},
 		Slowest:  []TimedTest{{"p TestA", 9500 * time.Millisecond}, {"p TestC", 500 * time.Millisecond}, {"p TestB", 0}},
 		Unended:  []string{"killed"},
+
+		FailedTests: []FailedTest{{Package: "p", Name: "TestC", Time: 500 * time.Millisecond}},
+		Aborted:     []string{"broken: it failed outside of its tests"},
 	}
 	for i, k := range got.Skips {
 		got.Skips[i].Text = k.Text[strings.Index(k.Text, "b_test"):]
@@ -139,6 +142,7 @@ func TestTable(t *testing.T) {
 		{Suite: "unit", Tier: Core, Outcome: Passed, Prepare: 5 * time.Second, Build: 10 * time.Second, Run: 50 * time.Second, CPU: 100 * time.Second, Starts: 1500, Summary: Summary{Passed: 10, Skipped: 2, Slowest: []TimedTest{{"p TestA", 61 * time.Second}}}},
 		{Suite: "vet", Tier: Core, Outcome: Passed, Run: time.Second},
 		{Suite: "grids", Tier: Core, Outcome: Broken, Run: time.Second, Summary: Summary{Passed: 1, Failed: 1, Failures: []string{"p TestX"}}},
+		{Suite: "sites", Tier: Core, Outcome: Unsteady, Run: time.Second, Summary: Summary{Passed: 3}, Unsteady: []string{"TestY failed, and passed alone: a.log, b.log"}},
 		{Suite: "hangs", Tier: Extended, Outcome: TimedOut, Run: time.Second, Notes: []string{"it was killed"}},
 		{Suite: "late", Tier: Extended, Outcome: NotRun},
 	}, Machine{Cores: 2}, 2*time.Minute)
@@ -146,14 +150,16 @@ func TestTable(t *testing.T) {
 unit   core      passed                 0:05     0:10   0:50  1:40  1500    10     2
 vet    core      passed                 0:00     0:00   0:01  0:00  0       0      0
 grids  core      FAILED                 0:00     0:00   0:01  0:00  0       2      0
+sites  core      unsteady               0:00     0:00   0:01  0:00  0       3      0
 hangs  extended  FAILED: timed out      0:00     0:00   0:01  0:00  0       0      0
 late   extended  not run: no time left                                             
 ` + Machine{Cores: 2}.String() + `grids: p TestX
 hangs: it was killed
 The slowest tests:
    1:01  unit: p TestA
+unsteady: sites: TestY failed, and passed alone: a.log, b.log
 All suites together: 2:00
-12 passed, 2 failed, 2 skipped
+15 passed, 2 failed, 2 skipped
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

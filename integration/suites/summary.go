@@ -3,6 +3,7 @@ package suites
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ type Summary struct {
 	Slowest                 []TimedTest   // tests that are no subtests, the slowest first
 	Unended                 []string      // packages whose run began and has no end: it was killed
 	Run                     time.Duration // during which tests of at least one package ran
+	FailedTests             []FailedTest  // of the top level
+	Aborted                 []string      // packages that failed otherwise than by their tests, with the reason
 }
 
 // SkippedTest is a test that was skipped, with what it said.
@@ -40,15 +43,25 @@ const (
 
 // words are what a test said: its beginning and its end. A message of failure is the last one, or
 // the first where logs of daemons follow.
-type words struct{ head, tail string }
+type words struct {
+	head, tail string
+	running    bool
+	proof      string   // the first line that shows a fault without a second try
+	seeds      []string // NAME=value
+}
 
 func (w words) add(text string) words {
+	w.proof = cmp.Or(w.proof, proofIn(text))
+	if strings.Contains(text, "GRIDPROXY_") {
+		w.seeds = withSeeds(w.seeds, seedPattern.FindAllString(text, maxSeeds))
+	}
 	if room := maxText - len(w.head); w.tail == "" && room > 0 {
 		w.head += text[:min(len(text), room)]
 		text = text[min(len(text), room):]
 	}
 	w.tail += text
-	return words{w.head, w.tail[max(0, len(w.tail)-maxText):]}
+	w.tail = w.tail[max(0, len(w.tail)-maxText):]
+	return w
 }
 
 // last are the last bytes, maxText at most.
@@ -146,10 +159,18 @@ func (sum *Summary) setEnd(e event) {
 func (sum *Summary) add(e event, said map[string]words) {
 	name := e.Package + " " + e.Test
 	switch {
-	case e.Action == "output" && e.Test != "":
+	case e.Action == "output":
 		said[name] = said[name].add(e.Output)
 		return
+	case e.Action == "run":
+		w := said[name]
+		w.running = true
+		said[name] = w
+		return
 	case e.Test == "":
+		if e.Action == "fail" {
+			sum.addAborted(e.Package, said)
+		}
 		if e.Action == "fail" && !sum.failedIn(e.Package) {
 			sum.Failed++
 			sum.Failures = append(sum.Failures, e.Package)
@@ -160,6 +181,7 @@ func (sum *Summary) add(e event, said map[string]words) {
 	case e.Action == "fail":
 		sum.Failed++
 		sum.Failures = append(sum.Failures, strings.TrimSuffix(name+": "+reason(said[name].all()), ": "))
+		sum.addFailure(e, said[name])
 	case e.Action == "skip":
 		sum.Skipped++
 		sum.Skips = append(sum.Skips, SkippedTest{Test: name, Text: reason(said[name].last())})
@@ -168,9 +190,12 @@ func (sum *Summary) add(e event, said map[string]words) {
 	}
 	delete(said, name)
 	if !strings.Contains(e.Test, "/") {
-		sum.Slowest = append(sum.Slowest, TimedTest{Test: name, Time: time.Duration(e.Elapsed * float64(time.Second))})
+		sum.Slowest = append(sum.Slowest, TimedTest{Test: name, Time: elapsed(e)})
 	}
 }
+
+// elapsed returns how long the test took whose end an event reports.
+func elapsed(e event) time.Duration { return time.Duration(e.Elapsed * float64(time.Second)) }
 
 // failedIn says whether a test of the package has failed. Where none has, the package itself
 // failed: it did not compile, or it panicked.

@@ -1,0 +1,193 @@
+package suites
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of the second tries.
+const (
+	minSecondTry    = time.Minute // the least that a second try may take
+	maxSecondTries  = 5           // of a tier; more tests fail only if something is broken
+	maxUnsteadyCore = 1           // tests in the core tier; one more refuses the run
+	maxUnsteady     = 2           // tests in a run
+	maxSeeds        = 10          // of a test
+)
+
+// FailedTest is a test of the top level that failed, by itself or by its subtests.
+type FailedTest struct {
+	Package, Name string
+	Time          time.Duration
+	Seeds         []string // variables that its output names, as NAME=value
+	Proof         string   // the line of its output that shows a fault without a second try; "" = none
+}
+
+// Limit returns how long the second try of the test may take.
+func (f FailedTest) Limit() time.Duration { return max(2*f.Time, minSecondTry) }
+
+// SecondTry is how a test ended that ran once more, alone.
+type SecondTry struct {
+	Test    FailedTest
+	Failure string // why the test is refused; "" = it passed
+	Logs    string // where the outputs of both tries are
+}
+
+// proofs are how a line begins that shows a fault without a second try: a promise that is broken (package
+// promise), a data race, a panic, or a property that does not hold. The race detector attributes its report
+// to any test, and package testing adds a line to the tests that ran.
+var proofs = [...]string{"PROMISE ", "WARNING: DATA RACE", "race detected during execution of test", "panic: ", "fatal error: ", "[rapid] failed", "[rapid] panic"}
+
+// proofIn returns the proof of a fault in a line of output; "" if it has none. Package testing puts the
+// position in the file before what a test says.
+func proofIn(line string) string {
+	line = strings.TrimSpace(line)
+	if position, said, found := strings.Cut(line, ": "); found && strings.Contains(position, ".go:") && !strings.Contains(position, " ") {
+		line = said
+	}
+	for _, proof := range proofs {
+		if strings.HasPrefix(line, proof) {
+			return line[:min(len(line), maxText)]
+		}
+	}
+	return ""
+}
+
+// seedPattern matches the variable that repeats a random test.
+var seedPattern = regexp.MustCompile(`GRIDPROXY_[A-Z_]*SEED=[0-9]+`)
+
+// withSeeds adds variables of seeds. A variable that is already there keeps its value.
+func withSeeds(seeds, more []string) []string {
+	for _, seed := range more {
+		name, _, _ := strings.Cut(seed, "=")
+		known := slices.ContainsFunc(seeds, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+		if !known && len(seeds) < maxSeeds {
+			seeds = append(seeds, seed)
+		}
+	}
+	return seeds
+}
+
+// addFailure notes a failed test, or a failed subtest of one.
+func (sum *Summary) addFailure(e event, said words) {
+	name, _, isSubtest := strings.Cut(e.Test, "/")
+	i := slices.IndexFunc(sum.FailedTests, func(f FailedTest) bool { return f.Package == e.Package && f.Name == name })
+	if i < 0 {
+		i, sum.FailedTests = len(sum.FailedTests), append(sum.FailedTests, FailedTest{Package: e.Package, Name: name})
+	}
+	f := &sum.FailedTests[i]
+	f.Proof, f.Seeds = cmp.Or(f.Proof, said.proof), withSeeds(f.Seeds, said.seeds)
+	if !isSubtest {
+		f.Time = elapsed(e)
+	}
+}
+
+// addAborted notes a failed package if more than its tests failed: it did not compile, or a panic or a
+// time limit ended its tests.
+func (sum *Summary) addAborted(pkg string, said map[string]words) {
+	reason, ended := said[pkg+" "].proof, true
+	for name, w := range said {
+		if w.running && strings.HasPrefix(name, pkg+" ") {
+			reason, ended = cmp.Or(reason, w.proof), false
+		}
+	}
+	switch {
+	case reason == "" && !ended:
+		reason = "its tests did not end"
+	case reason == "" && !sum.failedIn(pkg):
+		reason = "it failed outside of its tests"
+	}
+	if reason != "" {
+		sum.Aborted = append(sum.Aborted, pkg+": "+reason)
+	}
+}
+
+// proof returns why the failures of the suite are refused without a second try; "" if they are not.
+func (sum Summary) proof() string {
+	for _, f := range sum.FailedTests {
+		if f.Proof != "" {
+			return f.Name + ": " + f.Proof
+		}
+	}
+	return strings.Join(sum.Aborted[:min(1, len(sum.Aborted))], "")
+}
+
+// Again returns the run of one failed test of the suite, alone. It runs the whole test of the top
+// level, because subtests may depend on those before them, but only the subtests that the suite has.
+func (s Suite) Again(f FailedTest) Suite {
+	if len(s.Packages) > 1 || strings.HasSuffix(s.Packages[0], "...") {
+		s.Packages = []string{f.Package}
+	}
+	_, below, found := strings.Cut(s.Run, "/")
+	s.Run, s.Fuzz = "^"+regexp.QuoteMeta(f.Name)+"$", ""
+	if found {
+		s.Run += "/" + below
+	}
+	s.Env = slices.Concat(s.Env, f.Seeds)
+	return s
+}
+
+// ToTryAgain returns the results of a tier, and how many tests of each one run once more. Only a suite whose
+// tests failed and which has no other reason to be refused gets second tries. If too many tests
+// failed, none does.
+func ToTryAgain(results []Result) ([]Result, map[string][]FailedTest) {
+	results = slices.Clone(results)
+	tests, count := map[string][]FailedTest{}, 0
+	for _, r := range results {
+		if r.Outcome == Broken && len(r.Notes) == 0 {
+			tests[r.Suite] = r.Summary.FailedTests
+			count += len(r.Summary.FailedTests)
+		}
+	}
+	if count <= maxSecondTries {
+		return results, tests
+	}
+	for i, r := range results {
+		if len(tests[r.Suite]) > 0 {
+			results[i].Notes = []string{fmt.Sprintf("not tried again: %d tests failed, and at most %d run once more", count, maxSecondTries)}
+		}
+	}
+	return results, nil
+}
+
+// AfterSecondTries returns the result with the second tries of all its failed tests.
+func (r Result) AfterSecondTries(tries []SecondTry) Result {
+	r.Notes = slices.Clone(r.Notes)
+	for _, try := range tries {
+		if try.Failure != "" {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s failed, and then alone: %s: %s", try.Test.Name, try.Failure, try.Logs))
+			continue
+		}
+		seed := ""
+		if len(try.Test.Seeds) > 0 {
+			seed = " with the same seed"
+		}
+		r.Unsteady = append(r.Unsteady, fmt.Sprintf("%s failed, and passed alone%s: %s", try.Test.Name, seed, try.Logs))
+	}
+	if len(r.Notes) == 0 && len(r.Unsteady) > 0 {
+		r.Outcome = Unsteady
+		r.Summary.Passed, r.Summary.Failed, r.Summary.Failures = r.Summary.Passed+r.Summary.Failed, 0, nil
+	}
+	return r
+}
+
+// tooUnsteady returns why unsteady tests refuse a run, and how many do; "" and 0 if they do not.
+func tooUnsteady(results []Result) (why string, tests int) {
+	inCore, all := 0, 0
+	for _, r := range results {
+		all += len(r.Unsteady)
+		if r.Tier == Core {
+			inCore += len(r.Unsteady)
+		}
+	}
+	switch {
+	case inCore > maxUnsteadyCore:
+		return fmt.Sprintf("refused: %d tests of the core tier are unsteady, and at most %d may be", inCore, maxUnsteadyCore), all
+	case all > maxUnsteady:
+		return fmt.Sprintf("refused: %d tests are unsteady, and at most %d may be", all, maxUnsteady), all
+	}
+	return "", 0
+}
