@@ -135,7 +135,7 @@ func runAll(ctx context.Context, config config, chosen []suites.Suite) error {
 	r.prepared.all(preparing, chosen)
 	machine := calibrate(preparing)
 	fmt.Println("== " + machine.Calibration())
-	results := r.run(ctx, chosen)
+	results := r.runTiers(ctx, chosen)
 	machine.Took, machine.Waited = now().Sub(begin), readPressure()-waited
 	machine.Used = suites.CPU(results)
 	results = append(earlier, results...)

@@ -161,6 +161,13 @@ func TestResultsOfParts(t *testing.T) {
 	if got, err := readResults(dir); err != nil || len(got) != 1 || got[0].Suite != "a" {
 		t.Errorf("%v, %v", got, err)
 	}
+	unsteady := suites.Result{Suite: "b", Outcome: suites.Unsteady, Unsteady: []string{"TestA", "TestB", "TestC"}}
+	if err := writeResults(dir, []suites.Result{unsteady}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readResults(dir); err != nil || suites.Succeeded(got) {
+		t.Errorf("three unsteady tests of the first part do not refuse the run: %v, %v", got, err)
+	}
 	if err := os.WriteFile(resultsFile(dir), []byte("[{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
