@@ -2,12 +2,14 @@ package drain
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
 
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -137,7 +139,7 @@ func (w *world) ports(r traffic.Way, first, n int) map[int]string {
 	w.t.Helper()
 	heard := map[int]string{}
 	for port := first; port < first+n; port++ {
-		w.eventually(func() error {
+		wait.Until(w.t, fmt.Sprintf("an answer from port %d", port), func() error {
 			pod, err := w.askFrom(r, port)
 			heard[port] = pod
 			return err
@@ -240,7 +242,8 @@ func TestServiceRemoved(t *testing.T) {
 	other := newService(local)
 	w.serve(other, w.all()...)
 	for _, r := range w.ways(local)[:3] {
-		w.eventually(func() error { // all of it is written: the addresses come after the servers
+		// The addresses come after the servers.
+		wait.Until(t, fmt.Sprintf("all of %s is written", r), func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), traffic.Deadline)
 			defer cancel()
 			_, err := r.From.Fetch(ctx, r.To)

@@ -17,6 +17,8 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
@@ -54,7 +56,7 @@ func TestSiteAlone(t *testing.T) {
 	needIPVS(t)
 	s := newSiteAlone(t)
 	s.startAll()
-	s.eventually(func() error { return s.saved() })
+	wait.Until(t, "all states are saved", s.saved)
 	s.wantAnswers("before the cut")
 	s.cut()
 	s.wantAnswers("cut off")
@@ -68,7 +70,7 @@ func TestSiteAlone(t *testing.T) {
 	}
 	s.must(s.api.Remove(s.Services[1], s.Slices[2], s.Slices[3]))
 	s.giveLinkBack()
-	s.eventually(func() error { return s.gone(vip(netns.IPv4, passing)) })
+	wait.Until(t, "the daemons follow the API server", func() error { return s.gone(vip(netns.IPv4, passing)) })
 	s.wantAnswers("the link is back")
 	s.reboot()
 	s.besideKubeProxy()
@@ -111,7 +113,7 @@ func (s *siteAlone) startAll() {
 		s.daemonOf(m, m.stateDir)
 	}
 	for _, m := range s.machines {
-		s.eventually(func() error { return m.Readyz(s.t.Context()) })
+		wait.Until(s.t, m.Name+" is ready", func() error { return m.Readyz(s.t.Context()) })
 	}
 }
 
@@ -192,7 +194,7 @@ func (s *siteAlone) ask(m *siteMachine, times int, within time.Duration) map[str
 func (s *siteAlone) wantAnswers(when string) {
 	s.t.Helper()
 	for _, m := range s.machines {
-		answers := s.ask(m, asked, patience)
+		answers := s.ask(m, asked, traffic.Patience)
 		s.t.Logf("%s, %s: %d of %d requests are answered from the unit", when, m.Name, answers[here]+answers["bj-3"], asked)
 		if answers[here]+answers["bj-3"] != asked || answers["gz-2"] > 0 {
 			s.t.Errorf("%s, %s is answered by %v", when, m.Name, answers)
@@ -210,7 +212,7 @@ func (s *siteAlone) withoutState() {
 		s.daemonOf(m, s.t.TempDir())
 	}
 	for _, m := range s.machines {
-		s.eventually(func() error {
+		wait.Until(s.t, "the API server is missed on "+m.Name, func() error {
 			if !m.daemon.Log().Contains("the API server does not answer") {
 				return fmt.Errorf("the daemon said %s", m.daemon.Log())
 			}
@@ -237,7 +239,7 @@ func (s *siteAlone) rebootedAt(name, start string) {
 		s.daemonOf(m, m.stateDir)
 	}
 	for _, m := range s.machines {
-		s.eventually(func() error {
+		wait.Until(s.t, "the first answer on "+m.Name, func() error {
 			ctx, cancel := context.WithTimeout(s.t.Context(), shortly)
 			defer cancel()
 			_, err := s.Client(m.Name).Fetch(ctx, vip(netns.IPv4, lasting))
@@ -258,7 +260,7 @@ var negative = regexp.MustCompile(`(age=|, )-[0-9]|0001-01-01`)
 func (s *siteAlone) saysDisk(m *siteMachine) {
 	s.t.Helper()
 	var page netns.Page
-	s.eventually(func() (err error) {
+	wait.Until(s.t, m.Name+" is ready", func() (err error) {
 		page, err = m.Get(s.t.Context(), netip.MustParseAddrPort("127.0.0.1:10256"), "/readyz?verbose")
 		if err == nil && page.Code != http.StatusOK {
 			err = fmt.Errorf("/readyz says %d: %s", page.Code, page.Text)
@@ -336,10 +338,10 @@ func (s *siteAlone) besideKubeProxy() {
 	k.Stop(syscall.SIGKILL, time.Minute)
 	s.reboot()
 	k = s.newKubeProxy(s.api)
-	s.eventually(func() error {
+	wait.Until(s.t, "kube-proxy asks the API server", func() error {
 		log, err := os.ReadFile(k.Log())
 		if err == nil && !strings.Contains(string(log), "connection refused") {
-			err = fmt.Errorf("kube-proxy has not asked the API server yet; it said %s", tail(string(log)))
+			err = fmt.Errorf("it said %s", tail(string(log)))
 		}
 		return err
 	})

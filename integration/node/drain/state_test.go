@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"gridproxy/integration/env/wait"
 )
 
 // command runs a program on the node.
@@ -40,10 +42,10 @@ func (w *world) weights(server netip.AddrPort) (map[netip.AddrPort]string, error
 // weighs waits until the real server at an address has a weight; "" = it is gone.
 func (w *world) weighs(server, real netip.AddrPort, want string) {
 	w.t.Helper()
-	w.eventually(func() error {
+	wait.Until(w.t, fmt.Sprintf("%s of server %s has weight %q", real, server, want), func() error {
 		all, err := w.weights(server)
 		if err == nil && all[real] != want {
-			err = fmt.Errorf("%s of server %s has weight %q, want %q (all: %v)", real, server, all[real], want, all)
+			err = fmt.Errorf("it has %q (all: %v)", all[real], all)
 		}
 		return err
 	})
@@ -87,7 +89,7 @@ func (w *world) ipvs() []string {
 // settles waits until what IPVS mode keeps is what it was once.
 func (w *world) settles(want []string) {
 	w.t.Helper()
-	w.eventually(func() error { return same(w.ipvs(), want) })
+	wait.Until(w.t, "IPVS is what it was once", func() error { return same(w.ipvs(), want) })
 }
 
 // clean waits until nothing of IPVS mode is left.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 )
 
 // After a real kube-proxy in IPVS mode, either mode of ours takes over without losing a connection:
@@ -37,7 +38,7 @@ func TestTakeOver(t *testing.T) {
 // settlesAsNew waits until the node is as gridproxy leaves an empty one.
 func (w *world) settlesAsNew(mode string) {
 	w.t.Helper()
-	w.eventually(func() error { return w.noForeignSets() })
+	wait.Until(w.t, "no foreign set is left", w.noForeignSets)
 	taken, rules := w.ipvs(), w.rules()
 	w.stop(false)
 	w.cleanup(mode)

@@ -1,12 +1,14 @@
 package drain
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 )
 
 // call lets short connections be made, one after the other on each way.
@@ -114,9 +116,9 @@ func (w *world) alive(flows []*traffic.Flow) {
 // over waits until an open connection is lost.
 func (w *world) over(f *traffic.Flow) {
 	w.t.Helper()
-	w.eventually(func() error {
+	wait.Until(w.t, fmt.Sprintf("the open connection, %s, to %s is lost", f.Way, f.Pod), func() error {
 		if f.Lost() == nil {
-			return fmt.Errorf("an open connection, %s, to %s goes on", f.Way, f.Pod)
+			return errors.New("it goes on")
 		}
 		return nil
 	})

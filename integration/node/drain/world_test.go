@@ -15,10 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// patience is how long a test waits for something that must happen. The processor is emulated, on
-// a host that may be busy.
-const patience = traffic.Patience
-
 // here is the node that the daemons run on. bj-3 is of its unit; gz-2 is not.
 const here = "bj-1"
 
@@ -90,15 +86,7 @@ func (w *world) must(err error) {
 
 // within is a context for one thing to wait for.
 func (w *world) within() (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(w.t.Context(), patience, fmt.Errorf("not so within %s", patience))
-}
-
-// eventually waits until ask returns nil, and ends the test if it never does.
-func (w *world) eventually(ask func() error) {
-	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	w.must(wait.For(ctx, func(context.Context) error { return ask() }))
+	return wait.Usual.Context(w.t.Context())
 }
 
 // run starts gridproxy in a mode and waits until it has written its rules. Flags that are given

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // ipvsDamage is what somebody does to a node in IPVS mode.
@@ -91,15 +91,12 @@ func TestIPVSTampering(t *testing.T) {
 				w.inflict(d, rules)
 				w.addForeignIPVS("bj-1")
 			})
-			w.eventually(func(context.Context) error {
+			wait.Until(t, "virtual servers and rules are repaired after "+d.name, func() error {
 				errs := []error{sameRules(w.ipvsState("bj-1"), state)}
 				for _, f := range netns.Families() {
 					errs = append(errs, inOrder(w.save("bj-1", f), rules[f]))
 				}
-				if err := errors.Join(errs...); err != nil {
-					return fmt.Errorf("%s: %w", d.name, err)
-				}
-				return nil
+				return errors.Join(errs...)
 			})
 			for _, f := range netns.Families() {
 				w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, 100), w.endpoints("bj-1", "bj-3")...)

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +11,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -162,9 +162,9 @@ func TestWithoutIPVS(t *testing.T) {
 	w.apply()
 	d, err := w.Lab.Node("bj-1").RunGridproxy(w.program, w.Dir, append(ipvs.flags(), append(detect(), netns.NoStatusSocket)...)...)
 	w.must(err)
-	w.eventually(func(context.Context) error {
+	wait.Until(t, "the daemon ends", func() error {
 		if d.ExitCode() == -1 {
-			return errors.New("the daemon has not ended")
+			return errors.New("it runs")
 		}
 		return nil
 	})

@@ -13,6 +13,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // caller asks the same frontends again and again, each time on a new connection, until it
@@ -60,7 +61,7 @@ func (w *world) more(c *caller, n int) {
 	c.mu.Lock()
 	goal := c.asked + n
 	c.mu.Unlock()
-	w.eventually(func(context.Context) error {
+	wait.Until(w.t, fmt.Sprintf("the caller asks %d times more", n), func() error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.asked < goal {
@@ -211,9 +212,9 @@ func TestBadEdit(t *testing.T) {
 			w.must(err)
 			reported := strings.Count(w.daemons["bj-1"].Log().String(), netns.ServicesFile)
 			w.must(need.Replace(path, []byte(bad)))
-			w.eventually(func(context.Context) error {
+			wait.Until(t, "the log names the file", func() error {
 				if strings.Count(w.daemons["bj-1"].Log().String(), netns.ServicesFile) == reported {
-					return errors.New("the log does not name the file")
+					return errors.New("it does not")
 				}
 				return nil
 			})

@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // refusal makes this world's daemons see a kernel that refuses some rules; see need.Refusal for
@@ -26,8 +27,8 @@ func (w *world) refusal() (*need.Refusal, string) {
 // shown wants texts on the daemon's page of metrics.
 func (w *world) shown(node string, texts ...string) {
 	w.t.Helper()
-	w.eventually(func(ctx context.Context) error {
-		page, err := w.daemons[node].Metrics(ctx, "/metrics")
+	wait.Until(w.t, "/metrics of "+node+" has the texts", func() error {
+		page, err := w.daemons[node].Metrics(w.t.Context(), "/metrics")
 		if err != nil {
 			return err
 		}
@@ -58,10 +59,10 @@ func (w *world) explained(node, service, text string) {
 // datagram may be lost.
 func (u *flow) ends() {
 	u.w.t.Helper()
-	u.w.eventually(func(ctx context.Context) error {
-		pod, err := u.ask(ctx)
+	wait.Until(u.w.t, fmt.Sprintf("the flow is refused, %s", u.f), func() error {
+		pod, err := u.ask(u.w.t.Context())
 		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("%s: %q answered (%w) a flow that is to be refused", u.f, pod, err)
+			return fmt.Errorf("%q answered (%w)", pod, err)
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -201,7 +203,7 @@ func heard(conn int, answer string) bool {
 func (w *world) dialStream(from *netns.Namespace, number int, port uint16, to netip.AddrPort) *os.File {
 	w.t.Helper()
 	var conn *os.File
-	w.eventually(func(context.Context) (err error) {
+	wait.Until(w.t, fmt.Sprintf("a connection to %s is open", to), func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), answerDeadline)
 		defer cancel()
 		conn, err = from.DialStream(ctx, number, port, to)

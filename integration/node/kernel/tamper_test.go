@@ -1,13 +1,13 @@
 package kernel
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // Somebody else's rules, which nobody may touch.
@@ -164,7 +164,7 @@ func tamper(t *testing.T, b backend, damage func(*testing.T, netns.Family, []str
 	// What somebody else has comes after the damage, so that a flush does not take it.
 	w.addForeign("bj-1")
 	for _, f := range netns.Families() {
-		w.eventually(func(ctx context.Context) error { return w.mended("bj-1", f, good[f]) })
+		wait.Until(t, fmt.Sprintf("the rules are repaired, %s", f), func() error { return w.mended("bj-1", f, good[f]) })
 		w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, 100), w.endpoints("bj-1", "bj-3")...)
 		w.refused(w.Client("bj-1").Namespace, "udp", vip(f, 101))
 	}

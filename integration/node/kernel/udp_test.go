@@ -2,14 +2,13 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"syscall"
 	"testing"
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // flow is one UDP socket that keeps asking: to the kernel, one flow, which keeps its
@@ -42,14 +41,14 @@ func (u *flow) ask(ctx context.Context) (string, error) {
 func (u *flow) movesTo(want ...*netns.Pod) string {
 	u.w.t.Helper()
 	var pod string
-	u.w.eventually(func(ctx context.Context) (err error) {
-		pod, err = u.ask(ctx)
+	wait.Until(u.w.t, fmt.Sprintf("one of %s answers the flow, %s", names(want), u.f), func() (err error) {
+		pod, err = u.ask(u.w.t.Context())
 		for _, p := range want {
 			if err == nil && p.Name == pod {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s: %q answered (%w), want one of %s", u.f, pod, err, names(want))
+		return fmt.Errorf("%q answered (%w)", pod, err)
 	})
 	return pod
 }
@@ -82,13 +81,7 @@ func TestUDPFlowFollows(t *testing.T) {
 		w.Serve(s)
 		w.apply()
 		for _, u := range flows {
-			w.eventually(func(ctx context.Context) error {
-				pod, err := u.ask(ctx)
-				if !errors.Is(err, syscall.ECONNREFUSED) {
-					return fmt.Errorf("%s: %q answered (%w), want it refused", u.f, pod, err)
-				}
-				return nil
-			})
+			u.ends()
 		}
 
 		netns.Confine(s, "")

@@ -14,23 +14,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 )
-
-// patience is how long a test waits for something that must happen. No test passes or
-// fails by how much of it was used. In a virtual machine, whose processor is emulated on a
-// host that may be busy, everything takes several times as long.
-func patience() time.Duration {
-	if guest() {
-		return 5 * time.Minute
-	}
-	return 40 * time.Second
-}
 
 // world is a lab, the manifests that describe it, and the daemons on its nodes.
 type world struct {
@@ -90,7 +79,7 @@ func (w *world) dump() {
 
 // within is a context for one thing to wait for.
 func (w *world) within() (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(w.t.Context(), patience(), fmt.Errorf("not so within %s", patience()))
+	return wait.Usual.Context(w.t.Context())
 }
 
 // must ends the test on an error.
@@ -101,20 +90,12 @@ func (w *world) must(err error) {
 	}
 }
 
-// eventually waits until ask returns nil, and ends the test if it never does.
-func (w *world) eventually(ask func(context.Context) error) {
-	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	w.must(wait.For(ctx, ask))
-}
-
 // holds ends the test if ask returns an error: at once, or, while a change takes effect, if
 // it never stops to.
 func (w *world) holds(ask func(context.Context) error) {
 	w.t.Helper()
 	if w.changing {
-		w.eventually(ask)
+		w.must(wait.Usual.For(w.t.Context(), ask))
 		return
 	}
 	ctx, cancel := w.within()
@@ -185,7 +166,7 @@ func (w *world) paused(node string, do func()) {
 	pid := w.daemons[node].PID()
 	w.must(syscall.Kill(pid, syscall.SIGSTOP))
 	defer func() { w.must(syscall.Kill(pid, syscall.SIGCONT)) }()
-	w.eventually(func(context.Context) error { return childless(pid) })
+	wait.Until(w.t, "the tools of the daemon on "+node+" have ended", func() error { return childless(pid) })
 	do()
 }
 
