@@ -3,6 +3,8 @@ package sites
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
@@ -16,6 +18,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/removal"
 	"gridproxy/controller/site"
+	"gridproxy/integration/env/wait"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -212,7 +215,7 @@ func (r *running) patchNode(name, manager, patch string, subresources ...string)
 // labels waits until a Node has exactly these labels besides kubernetes.io/os.
 func (r *running) labels(node, want string) {
 	r.t.Helper()
-	r.until("labels of Node "+node, func() string {
+	wait.Until(r.t, "labels of Node "+node, func() error {
 		labels := r.get(node).Labels
 		delete(labels, "kubernetes.io/os")
 		var all []string
@@ -226,7 +229,7 @@ func (r *running) labels(node, want string) {
 // taints waits until a Node has exactly these taints.
 func (r *running) taints(node, want string) {
 	r.t.Helper()
-	r.until("taints of Node "+node, func() string {
+	wait.Until(r.t, "taints of Node "+node, func() error {
 		var all []string
 		for _, t := range r.get(node).Spec.Taints {
 			all = append(all, t.ToString())
@@ -235,11 +238,12 @@ func (r *running) taints(node, want string) {
 	})
 }
 
-func unlike(got, want string) string {
-	if got == want {
-		return ""
+// unlike returns an error unless both texts are equal.
+func unlike(got, want string) error {
+	if got != want {
+		return fmt.Errorf("got %q, want %q", got, want)
 	}
-	return "got " + got + ", want " + want
+	return nil
 }
 
 func (r *running) unit(name string) *v1alpha2.NodeUnit {
@@ -254,18 +258,18 @@ func (r *running) unit(name string) *v1alpha2.NodeUnit {
 // readyRate waits until a unit's status says so.
 func (r *running) readyRate(unit, want string) {
 	r.t.Helper()
-	r.until("readyRate of "+unit, func() string { return unlike(r.unit(unit).Status.ReadyRate, want) })
+	wait.Until(r.t, "readyRate of "+unit, func() error { return unlike(r.unit(unit).Status.ReadyRate, want) })
 }
 
 // gone waits until an object does not exist.
 func (r *running) gone(o client.Object, name string) {
 	r.t.Helper()
-	r.until(name+" has gone", func() string {
+	wait.Until(r.t, name+" has gone", func() error {
 		if err := r.sites.Get(r.ctx, client.ObjectKey{Name: name}, o); !apierrors.IsNotFound(err) {
 			text, _ := json.Marshal(o)
-			return "it is there: " + string(text)
+			return errors.New("it is there: " + string(text))
 		}
-		return ""
+		return nil
 	})
 }
 

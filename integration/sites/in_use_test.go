@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +43,7 @@ func (r *running) create(objects ...string) {
 // records waits until a Node records these keys as kept.
 func (r *running) records(node, keys string) {
 	r.t.Helper()
-	r.until("what Node "+node+" keeps", func() string { return unlike(r.get(node).Annotations[v1alpha2.AnnotationKeptLabels], keys) })
+	wait.Until(r.t, "what Node "+node+" keeps", func() error { return unlike(r.get(node).Annotations[v1alpha2.AnnotationKeptLabels], keys) })
 }
 
 const (
@@ -62,13 +63,13 @@ func TestInUse(t *testing.T) {
 	t.Logf("the group is gone %s after kubectl delete began", time.Since(begin).Round(time.Millisecond))
 	r.records("a", "g")
 	r.labels("a", inGroup)
-	r.until("the unit says that the label is in use", func() string {
+	wait.Until(r.t, "the unit says that the label is in use", func() error {
 		for _, c := range r.unit("u").Status.Conditions {
 			if c.Type == v1alpha2.ConditionInUse {
-				return ""
+				return nil
 			}
 		}
-		return fmt.Sprintf("its conditions are %v", r.unit("u").Status.Conditions)
+		return fmt.Errorf("its conditions are %v", r.unit("u").Status.Conditions)
 	})
 
 	r.kubectl("", "annotate", "service", "web", "topologyKeys-")

@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/controller/api/site/v1alpha2"
 	"gridproxy/controller/site"
+	"gridproxy/integration/env/wait"
 )
 
 // TestManual: the manual's cluster, with the samples that are shipped; then Nodes, groups and units go.
@@ -27,7 +28,7 @@ func TestManual(t *testing.T) {
 	r.readyRate("beijing", "3/3")
 	r.readyRate("guangzhou", "3/3")
 	r.readyRate(v1alpha2.DefaultUnit, "6/6")
-	r.until("what kubectl prints", func() string {
+	wait.Until(r.t, "what kubectl prints", func() error {
 		return unlike(columns(r.kubectl("", "get", "nu"), 3)+"; "+columns(r.kubectl("", "get", "ng"), 2),
 			"NAME TYPE READY, beijing edge 3/3, guangzhou edge 3/3, unit-node-all other 6/6; NAME UNITS, location 2")
 	})

@@ -1,6 +1,7 @@
 package sites
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"gridproxy/controller/api/site/v1alpha2"
 	gridv1 "gridproxy/controller/api/v1"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,12 +30,12 @@ func TestShared(t *testing.T) {
 	r.kubectl(nodeGroup("v1alpha1", "g", `{"nodeunits": ["two"]}`), "create", "-f", "-")
 	r.labels("n", "admin=x g=two one=nodeunits.superedge.io one-only=1 two=nodeunits.superedge.io two-only=2")
 	const both = "k=admin:NoExecute k:NoSchedule l=v:NoSchedule site.superedge.io/unschedulable:NoSchedule"
-	r.until("taints", func() string {
+	wait.Until(r.t, "taints", func() error {
 		n := r.get("n")
 		if len(n.Spec.Taints) != 4 || n.Annotations["note"] != "1" {
-			return fmt.Sprintf("taints %v, annotations %v, want %s", n.Spec.Taints, n.Annotations, both)
+			return fmt.Errorf("taints %v, annotations %v, want %s", n.Spec.Taints, n.Annotations, both)
 		}
-		return ""
+		return nil
 	})
 
 	// The node lifecycle controller replaces the list, as it does, by an update of the whole.
@@ -69,17 +71,17 @@ func TestRest(t *testing.T) {
 		r.readyRate(fmt.Sprintf("u-%d", i), "20/20")
 	}
 	// The API server adds a taint of its own to every new Node: not-ready.
-	r.until("all Nodes have everything", func() string {
+	wait.Until(r.t, "all Nodes have everything", func() error {
 		nodes, err := r.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
 		if err != nil {
-			return err.Error()
+			return err
 		}
 		for _, n := range nodes.Items {
 			if len(n.Spec.Taints) != 6 || len(n.Labels) != 7 || len(n.Annotations) != 6 {
-				return fmt.Sprintf("%s: %v %v %v", n.Name, n.Labels, n.Annotations, n.Spec.Taints)
+				return fmt.Errorf("%s: %v %v %v", n.Name, n.Labels, n.Annotations, n.Spec.Taints)
 			}
 		}
-		return ""
+		return nil
 	})
 	r.sync("before")
 	r.writes.take()
@@ -91,7 +93,7 @@ func TestRest(t *testing.T) {
 	// Events of Nodes come in order: once a unit has the last one, the others have had what they would have caused.
 	r.kubectl(nodeUnit("v1alpha2", "last", `{"selector": {"matchLabels": {"other": "19"}}}`), "create", "-f", "-")
 	r.readyRate("last", "1/1")
-	r.until("the last Node's label", func() string { return unlike(r.get("n-19").Labels["last"], v1alpha2.UnitMark) })
+	wait.Until(r.t, "the last Node's label", func() error { return unlike(r.get("n-19").Labels["last"], v1alpha2.UnitMark) })
 	if got := toNodes(r.writes.take()); len(got) != 1 || got[0] != "PATCH /api/v1/nodes/n-19" {
 		t.Errorf("want the one write that the unit last asks for, got %d: %v", len(got), got)
 	}
@@ -144,15 +146,15 @@ func TestAutoFind(t *testing.T) {
 	r.kubectl(nodeGroup("v1alpha1", "zones", `{"autofindnodekeys": ["localzone"]}`), "create", "-f", "-")
 	r.labels("a", "eu-west-1=nodeunits.superedge.io localzone=eu-west-1 zones=eu-west-1")
 	r.readyRate("eu-west-1", "1/1")
-	r.until("the group's units", func() string { return unlike(columns(r.kubectl("", "get", "ng"), 2), "NAME UNITS, zones 3") })
+	wait.Until(r.t, "the group's units", func() error { return unlike(columns(r.kubectl("", "get", "ng"), 2), "NAME UNITS, zones 3") })
 	if err := r.api.CoreV1().Nodes().Delete(r.ctx, "a", noOptions()); err != nil {
 		t.Fatal(err)
 	}
-	r.until("the clock runs", func() string {
+	wait.Until(r.t, "the clock runs", func() error {
 		if r.unit("eu-west-1").Annotations[gridv1.AnnotationLostAt] == "" {
-			return "no annotation"
+			return errors.New("no annotation")
 		}
-		return ""
+		return nil
 	})
 	r.pass(time.Minute - 2*time.Second)
 	r.sync("before")
@@ -205,7 +207,7 @@ func TestRefused(t *testing.T) {
 	r.kubectl(nodeUnit("v1alpha2", "u", `{"nodes": ["n"]}`), "create", "-f", "-")
 	r.labels("n", "u=nodeunits.superedge.io")
 	r.kubectl(strings.Replace(rights, "[list, watch, patch]", "[list, watch]", 1), "apply", "-f", "-")
-	r.until("the right is gone", func() string {
+	wait.Until(r.t, "the right is gone", func() error {
 		return unlike(strings.TrimSpace(r.answer("auth", "can-i", "patch", "nodes", "--as=sites")), "no")
 	})
 	r.kubectl("", "delete", "nodeunit", "u", "--wait=false")
@@ -239,11 +241,11 @@ func TestTakeover(t *testing.T) {
 	r.labels("n", "admin=x disk=ssd g=u u=nodeunits.superedge.io")
 	r.kubectl("", "delete", "nodegroup", "g")
 	r.labels("n", "admin=x disk=ssd u=nodeunits.superedge.io")
-	r.until("the entry that the group stood behind", func() string {
+	wait.Until(r.t, "the entry that the group stood behind", func() error {
 		if set := r.unit("u").Spec.Set(); set.Labels["g"] != "" || set.Labels["disk"] != "ssd" {
-			return fmt.Sprint(set.Labels)
+			return fmt.Errorf("%v", set.Labels)
 		}
-		return ""
+		return nil
 	})
 	r.kubectl("", "delete", "nodeunit", "u")
 	r.labels("n", "admin=x")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 )
 
 // What the manual prints of its NodeUnits and its NodeGroup, the second as v1alpha2 spells it: the manual's kubectl read
@@ -133,7 +134,7 @@ func (w *walk) unitJoins() {
 	w.events("nodeunit", "shanghai", "Warning NodeNotFound 1")
 	w.AddNode(w.t, "sh-1", nil)
 	w.labels("sh-1", "shanghai=nodeunits.superedge.io "+inAll)
-	w.eventually("shanghai has its Node", func() error { return unlikeErr(w.get("nodeunit/shanghai", "{.status.readyRate}"), "1/1") })
+	wait.Until(w.t, "shanghai has its Node", func() error { return unlike(w.get("nodeunit/shanghai", "{.status.readyRate}"), "1/1") })
 	w.events("nodeunit", "shanghai", "Warning NodeNotFound 1")
 	w.patch("nodeunit", "shanghai", `{"spec": {"nodes": ["sh-1"]}}`)
 	w.prints(manualDeployments, "get", "deployment")
@@ -165,8 +166,8 @@ func (w *walk) groupGoes() {
 	}
 	w.labels("sh-1", "shanghai=nodeunits.superedge.io "+inAll)
 	w.prints(strings.Replace(manualUnits, "6/6", "7/7", 1)+"shanghai edge 1/1 3d", "get", "nodeunit")
-	w.eventually("the Grid holds deletions", func() error {
-		return unlikeErr(w.get("dg/deploymentgrid-demo", `{.status.conditions[?(@.type=="DeletionHeld")].status}`), "True")
+	wait.Until(w.t, "the Grid holds deletions", func() error {
+		return unlike(w.get("dg/deploymentgrid-demo", `{.status.conditions[?(@.type=="DeletionHeld")].status}`), "True")
 	})
 	w.prints(all, "get", "deployment")
 	if got := w.get("nodeunit/beijing", "{.metadata.labels} {.spec.setNode}"); got != " " {
@@ -195,7 +196,7 @@ func (w *walk) groupGoesInUse(deployments string) {
 		w.labels(n, "beijing=nodeunits.superedge.io location=beijing "+inAll+w.others(n))
 	}
 	w.labels("sh-1", "location=shanghai shanghai=nodeunits.superedge.io "+inAll)
-	w.eventually("the unit says who names the key", func() error {
+	wait.Until(w.t, "the unit says who names the key", func() error {
 		says := w.get("nodeunit/shanghai", `{.status.conditions[?(@.type=="InUse")].message}`)
 		if !strings.Contains(says, "because DeploymentGrid default/deploymentgrid-demo, ") {
 			return fmt.Errorf("it says %q", says)
@@ -207,8 +208,8 @@ func (w *walk) groupGoesInUse(deployments string) {
 		w.t.Error("the Grid has lost units: its condition DeletionHeld is True")
 	}
 	w.Apply(w.t, nodeGroup("v1alpha2", "location", `{"nodeUnits": ["beijing", "guangzhou", "shanghai"]}`))
-	w.eventually("no Node records a label as kept", func() error {
-		return unlikeErr(w.get("nodes", `{.items[*].metadata.annotations.site\.superedge\.io/kept-labels}`), "")
+	wait.Until(w.t, "no Node records a label as kept", func() error {
+		return unlike(w.get("nodes", `{.items[*].metadata.annotations.site\.superedge\.io/kept-labels}`), "")
 	})
 	w.labels("sh-1", "location=shanghai shanghai=nodeunits.superedge.io "+inAll)
 }
@@ -244,14 +245,14 @@ func (w *walk) foundUnits() {
 	w.prints("NAME TYPE READY AGE\nz1 edge 2/2 3d\nz2 edge 1/1 3d", "get", "nodeunit", "z1", "z2")
 	w.prints("NAME UNITS AGE\nareas 2 1s\nlocation 1 3d\nzones 2 1s", "get", "nodegroup")
 	w.labels("bj-1", "areas=z1 "+inAll+w.others("bj-1")+" z1=nodeunits.superedge.io zone=z1 zones=z1")
-	w.eventually("both groups own the unit", func() error {
-		return unlikeErr(w.get("nodeunit/z1", "{.metadata.ownerReferences[*].name}"), "areas zones")
+	wait.Until(w.t, "both groups own the unit", func() error {
+		return unlike(w.get("nodeunit/z1", "{.metadata.ownerReferences[*].name}"), "areas zones")
 	})
 
 	w.deletes("nodegroup", "zones", "zones")
 	w.labels("bj-1", "areas=z1 "+inAll+w.others("bj-1")+" z1=nodeunits.superedge.io zone=z1")
-	w.eventually("the garbage collector has taken the group that is gone from the owners", func() error {
-		return unlikeErr(w.get("nodeunit/z1", "{.metadata.ownerReferences[*].name}"), "areas")
+	wait.Until(w.t, "the garbage collector has taken the group that is gone from the owners", func() error {
+		return unlike(w.get("nodeunit/z1", "{.metadata.ownerReferences[*].name}"), "areas")
 	})
 	begin := time.Now()
 	w.MustKubectl(w.t, "delete", "nodegroup", "areas")

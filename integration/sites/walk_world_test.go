@@ -71,18 +71,6 @@ func (w *walk) others(node string, also ...string) string {
 	return strings.Join(append([]string{""}, out...), " ")
 }
 
-func (w *walk) eventually(what string, ask func() error) {
-	w.t.Helper()
-	wait.Until(w.t, what, ask)
-}
-
-func unlikeErr(got, want string) error {
-	if got != want {
-		return fmt.Errorf("got %q, want %q", got, want)
-	}
-	return nil
-}
-
 // get is what kubectl says of one object by a JSONPath.
 func (w *walk) get(what, path string) string {
 	w.t.Helper()
@@ -97,12 +85,12 @@ func (w *walk) patch(kind, name, patch string) {
 // prints waits until kubectl prints a table, whatever the ages and the order of the lines.
 func (w *walk) prints(want string, args ...string) {
 	w.t.Helper()
-	w.eventually("kubectl "+strings.Join(args, " ")+" prints what is wanted", func() error {
+	wait.Until(w.t, "kubectl "+strings.Join(args, " ")+" prints what is wanted", func() error {
 		out, err := w.Kubectl(args...)
 		if err != nil {
 			return err
 		}
-		return unlikeErr(table(out), table(want))
+		return unlike(table(out), table(want))
 	})
 }
 
@@ -122,7 +110,7 @@ func table(text string) string {
 func (w *walk) describes(kind, name, want string) {
 	w.t.Helper()
 	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	w.eventually(fmt.Sprintf("kubectl describe %s %s prints what is wanted", kind, name), func() error {
+	wait.Until(w.t, fmt.Sprintf("kubectl describe %s %s prints what is wanted", kind, name), func() error {
 		out, err := w.Kubectl("describe", kind, name)
 		if err != nil {
 			return err
@@ -131,14 +119,14 @@ func (w *walk) describes(kind, name, want string) {
 		if !strings.Contains(words(head), "API Version: site.superedge.io/v1alpha2 Kind:") {
 			return fmt.Errorf("it is not of v1alpha2: %s", head)
 		}
-		return unlikeErr(words("Spec:"+facts), words(want))
+		return unlike(words("Spec:"+facts), words(want))
 	})
 }
 
 // labels waits until a Node has exactly these labels besides those of Kubernetes.
 func (w *walk) labels(node, want string) {
 	w.t.Helper()
-	w.eventually("labels of Node "+node, func() error {
+	wait.Until(w.t, "labels of Node "+node, func() error {
 		n, err := w.Client.CoreV1().Nodes().Get(w.t.Context(), node, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -151,7 +139,7 @@ func (w *walk) labels(node, want string) {
 		}
 		wanted := strings.Fields(want)
 		slices.Sort(wanted)
-		return unlikeErr(strings.Join(all, " "), strings.Join(wanted, " "))
+		return unlike(strings.Join(all, " "), strings.Join(wanted, " "))
 	})
 }
 
@@ -174,7 +162,7 @@ func (w *walk) pods(unit string) map[string]string {
 // standOn waits until the two Pods of a unit are on these Nodes.
 func (w *walk) standOn(unit string, nodes ...string) {
 	w.t.Helper()
-	w.eventually("the Pods of "+unit+" are on its Nodes", func() error {
+	wait.Until(w.t, "the Pods of "+unit+" are on its Nodes", func() error {
 		on := slices.Collect(maps.Values(w.pods(unit)))
 		if len(on) != 2 || slices.ContainsFunc(on, func(n string) bool { return !slices.Contains(nodes, n) }) {
 			return fmt.Errorf("they are on %v", on)
@@ -212,7 +200,7 @@ func (w *walk) deletes(kind, name string, keys ...string) {
 func (w *walk) wantCleanBeforeGone(kind, name string, keys ...string) {
 	w.t.Helper()
 	var gone, clean uint64
-	w.eventually(kind+" "+name+" is gone, and its labels", func() error {
+	wait.Until(w.t, kind+" "+name+" is gone, and its labels", func() error {
 		if gone = w.witness.goneAt(kind, name); gone == 0 {
 			return fmt.Errorf("it is there")
 		}
@@ -237,7 +225,7 @@ func (w *walk) wantCleanBeforeGone(kind, name string, keys ...string) {
 // events waits until an object's Events are these: type, reason and how often.
 func (w *walk) events(kind, name, want string) {
 	w.t.Helper()
-	w.eventually("the Events of "+kind+" "+name, func() error {
+	wait.Until(w.t, "the Events of "+kind+" "+name, func() error {
 		list, err := w.Client.CoreV1().Events("").List(w.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -257,14 +245,14 @@ func (w *walk) events(kind, name, want string) {
 		for _, what := range slices.Sorted(maps.Keys(counts)) {
 			all = append(all, what+" "+strconv.Itoa(counts[what]))
 		}
-		return unlikeErr(strings.Join(all, ", "), want)
+		return unlike(strings.Join(all, ", "), want)
 	})
 }
 
 // counts waits until the controller's metrics have these lines.
 func (w *walk) counts(lines ...string) {
 	w.t.Helper()
-	w.eventually("metrics", func() error {
+	wait.Until(w.t, "metrics", func() error {
 		text, err := w.controller.Get(w.t.Context(), w.controller.Metrics, "/metrics")
 		if err != nil {
 			return err

@@ -3,16 +3,18 @@ package sites
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/wait"
 )
 
-// deadline bounds each wait.
-const deadline = 90 * time.Second
+// testDeadline is how long a test has.
+const testDeadline = 6 * time.Minute
 
 // world is an API server that knows the CRDs.
 type world struct {
@@ -26,7 +28,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t}
 	var cancel context.CancelFunc
-	w.ctx, cancel = context.WithTimeout(t.Context(), 2*deadline)
+	w.ctx, cancel = context.WithTimeout(t.Context(), testDeadline)
 	t.Cleanup(cancel)
 	var err error
 	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
@@ -43,9 +45,11 @@ func (w *world) installCRDs() {
 	}
 	w.WaitForDefinitions(w.t)
 	for _, kind := range []string{"nodeunits.v1alpha1", "nodeunits", "nodegroups.v1alpha1", "nodegroups"} {
-		w.until("kubectl knows "+kind, func() string {
-			_, problem := w.try("", "get", kind+".site.superedge.io")
-			return problem
+		wait.Until(w.t, "kubectl knows "+kind, func() error {
+			if _, problem := w.try("", "get", kind+".site.superedge.io"); problem != "" {
+				return errors.New(problem)
+			}
+			return nil
 		})
 	}
 }
@@ -70,20 +74,4 @@ func (w *world) try(manifest string, args ...string) (out, problem string) {
 		return stdout.String(), err.Error() + ": " + stderr.String()
 	}
 	return stdout.String(), ""
-}
-
-// until polls until problem is "".
-func (w *world) until(what string, problem func() string) {
-	w.t.Helper()
-	limit := time.Now().Add(deadline)
-	for {
-		last := problem()
-		if last == "" {
-			return
-		}
-		if time.Now().After(limit) {
-			w.t.Fatalf("not within %s: %s:\n%s", deadline, what, last)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 )
 
 // The kinds of sites in each version, as kubectl takes them.
@@ -56,7 +57,7 @@ func TestDefinitions(t *testing.T) {
 	ours := nodes.AsShipped()
 	ours.Binary = w.shell.controller
 	w.ours = w.GridController(t, ours)
-	w.eventually("grid-controller says what is wrong and how it is mended", func() error {
+	wait.Until(w.t, "grid-controller says what is wrong and how it is mended", func() error {
 		for _, words := range []string{
 			"deploymentgrids.superedge.io is not ours: version v1 has no status subresource", "servicegrids.superedge.io is not ours",
 			"nodeunits.site.superedge.io is not ours: a webhook converts its versions", "grid-controller migrate-crds",
@@ -93,7 +94,7 @@ func (w *world) installSites() {
 	w.Apply(w.t, sites)
 	w.MustKubectl(w.t, "patch", oldUnits, "beijing", "--subresource=status", "--type=merge", "-p", `{"status": {"readyrate": "1/1", "readynodes": ["bj-1"]}}`)
 	w.MustKubectl(w.t, "apply", "-f", "testdata/superedge-v1alpha2.yaml")
-	w.eventually("objects can be stored as v1alpha2", func() error {
+	wait.Until(w.t, "objects can be stored as v1alpha2", func() error {
 		_, err := w.Kubectl("get", units, "beijing")
 		if err == nil || !strings.Contains(err.Error(), "conversion webhook") {
 			return fmt.Errorf("an object that is stored as v1alpha1 is read without the webhook: %w", err)
@@ -171,7 +172,7 @@ func (w *world) reconciled() {
 
 func (w *world) wants(what, path, want string) {
 	w.t.Helper()
-	w.eventually(what+" is reconciled", func() error {
+	wait.Until(w.t, what+" is reconciled", func() error {
 		if got := w.get(what, path); got != want {
 			return fmt.Errorf("%s is %q, want %q", path, got, want)
 		}

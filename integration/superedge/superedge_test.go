@@ -13,7 +13,6 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/nodes"
-	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -123,11 +122,6 @@ func (w *world) moveOver() {
 	}
 	w.startOurs()
 	w.t.Log(w.shell.follow(w.t, "Check"))
-}
-
-func (w *world) eventually(what string, ask func() error) {
-	w.t.Helper()
-	wait.Until(w.t, what, ask)
 }
 
 // get is what kubectl says of one object or kind, by a JSONPath.

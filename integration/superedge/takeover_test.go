@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gridproxy/integration/env/wait"
 )
 
 // children are what the manual's Grids come to, besides the Service.
@@ -85,7 +87,7 @@ func (w *world) made() {
 // standing waits until every child has all its Pods.
 func (w *world) standing() {
 	w.t.Helper()
-	w.eventually("every child has its Pods", func() error {
+	wait.Until(w.t, "every child has its Pods", func() error {
 		var missing []error
 		for _, child := range children() {
 			got, err := w.Kubectl("get", child, "-o", "jsonpath={.spec.replicas} {.status.readyReplicas} {.status.updatedReplicas}")
@@ -127,7 +129,7 @@ func (w *world) unlabelled() {
 	w.MustKubectl(w.t, "patch", "deploymentgrid", "deploymentgrid-demo", "--type=json",
 		"-p", `[{"op": "remove", "path": "/spec/template/template/metadata/labels/superedge.io~1template-hash-key"},
 			{"op": "add", "path": "/metadata/labels/seen", "value": "yes"}]`)
-	w.eventually("the change has reached the children", func() error {
+	wait.Until(w.t, "the change has reached the children", func() error {
 		if got := w.get("deployment", "{.items[*].metadata.labels.seen}"); got != "yes yes" {
 			return fmt.Errorf("their labels say %q", got)
 		}
@@ -145,7 +147,7 @@ func (w *world) back() {
 	w.shell.follow(w.t, "The way back")
 	w.ours.Stop()
 	w.startSuperEdge()
-	w.eventually("SuperEdge's controller has written its label into the Grid", func() error {
+	wait.Until(w.t, "SuperEdge's controller has written its label into the Grid", func() error {
 		if got := w.get("deploymentgrid/deploymentgrid-demo", gridHash); got == "" {
 			return errors.New("it has not")
 		}
@@ -153,7 +155,7 @@ func (w *world) back() {
 	})
 	w.MustKubectl(w.t, "patch", "servicegrid", "servicegrid-demo", "--type=json",
 		"-p", `[{"op": "add", "path": "/spec/template/ports/-", "value": {"name": "extra", "port": 9191}}]`)
-	w.eventually("SuperEdge's controller has added a port", func() error {
+	wait.Until(w.t, "SuperEdge's controller has added a port", func() error {
 		if got := w.get(theService, "{.spec.ports[*].port}"); got != "80 9090 9191" {
 			return fmt.Errorf("the ports are %s", got)
 		}
@@ -174,7 +176,7 @@ func (w *world) removals() {
 	text = replace(w.t, text, "    - name: metrics\n      port: 9090\n", "")
 	text = replace(w.t, text, "port: 80\n", "port: 81\n")
 	w.Apply(w.t, text)
-	w.eventually("they have gone from the children", func() error {
+	wait.Until(w.t, "they have gone from the children", func() error {
 		var left []error
 		want := func(child, path, want string) {
 			if got := w.get(child, path); got != want {
@@ -201,7 +203,7 @@ func (w *world) backAfterChanges() {
 	w.shell.follow(w.t, "The way back")
 	w.ours.Stop()
 	w.startSuperEdge()
-	w.eventually("SuperEdge's controller has changed every template", func() error {
+	wait.Until(w.t, "SuperEdge's controller has changed every template", func() error {
 		for _, child := range children() {
 			if w.get(child, hash) == "" {
 				return fmt.Errorf("%s has no label of SuperEdge's", child)
