@@ -43,18 +43,10 @@ const atOnce = 1000
 func (c *Client) Call(rate int, ways ...Way) *Calls {
 	calls, ctx := c.newCalls(ways)
 	room := make(chan struct{}, atOnce)
+	pacer := NewPacer(rate)
 	calls.done.Go(func() {
-		pause := time.Second / time.Duration(rate)
-		tick := time.NewTicker(pause)
-		defer tick.Stop()
-		for i, due := 0, time.Now(); ; i, due = i+1, due.Add(pause) {
-			for time.Now().Before(due) && ctx.Err() == nil {
-				select {
-				case <-ctx.Done():
-				case <-tick.C:
-				}
-			}
-			if ctx.Err() != nil {
+		for i := 0; ; i++ {
+			if _, err := pacer.Wait(ctx, i); err != nil {
 				return
 			}
 			room <- struct{}{}
