@@ -1,0 +1,102 @@
+package traffic
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Outcome is what became of one question.
+type Outcome int
+
+// The outcomes. Local and Remote are answers; which servers are local is up to the test.
+const (
+	Lost    Outcome = iota // no answer in time
+	Refused                // the kernel reports that no process listens there
+	Wrong                  // an answer that no server should give
+	Local                  // by a server of the client's Node or unit
+	Remote                 // by another server
+)
+
+func (o Outcome) String() string {
+	return [...]string{"lost", "refused", "wrong", "local", "remote"}[o]
+}
+
+// Question is one question of a load.
+type Question struct {
+	Way     Way
+	Due     time.Time
+	Outcome Outcome
+	Err     error // why it failed; nil if the outcome says it
+}
+
+// maxLatePercent is how many sends of a load may be late. With more, nothing was measured.
+const maxLatePercent = 5
+
+// maxListed is how many failures List shows.
+const maxListed = 20
+
+// Tally counts what became of questions.
+type Tally struct {
+	Count  [Remote + 1]int // by outcome, without Void
+	Failed []Question      // that were lost or refused, or whose answer was wrong
+	Void   int             // lost or refused near a late send, which counts as nothing
+
+	Sends, Late, Near int // of the Pacer: all, those that came late, those near a late one
+}
+
+// With returns the Tally with one question more.
+func (t Tally) With(q Question) Tally {
+	t.Count[q.Outcome]++
+	if q.Outcome < Local {
+		t.Failed = append(t.Failed, q)
+	}
+	return t
+}
+
+// NotMeasured returns an error if the load had too little processor time to tell what was lost.
+func (t Tally) NotMeasured() error {
+	if t.Late*100 <= t.Sends*maxLatePercent && t.Near*2 <= t.Sends {
+		return nil
+	}
+	return fmt.Errorf("not measured: of %d sends %d were over %s late (at most %d%% may be) and %d were near a late one (half may be): "+
+		"run the test again while the machine has less to do", t.Sends, t.Late, lateAfter, maxLatePercent, t.Near)
+}
+
+// After returns how many questions failed later than d after the first failure.
+func (t Tally) After(d time.Duration) (n int) {
+	for _, q := range t.Failed {
+		if q.Due.Sub(t.Failed[0].Due) >= d {
+			n++
+		}
+	}
+	return n
+}
+
+func (t Tally) String() string {
+	var parts []string
+	for o, n := range t.Count {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, Outcome(o)))
+		}
+	}
+	if n := len(t.Failed); n > 0 {
+		parts = append(parts, "failures over "+t.Failed[n-1].Due.Sub(t.Failed[0].Due).Round(time.Millisecond).String())
+	}
+	if t.Late > 0 {
+		parts = append(parts, fmt.Sprintf("%d late, %d void", t.Late, t.Void))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// List returns the first failures, a line each, with the time from a moment until they were due.
+func (t Tally) List(since time.Time) string {
+	var b strings.Builder
+	for _, q := range t.Failed[:min(len(t.Failed), maxListed)] {
+		fmt.Fprintf(&b, "\n%8s  %s: %s", q.Due.Sub(since).Round(time.Millisecond), q.Way, q.Outcome)
+		if q.Err != nil {
+			fmt.Fprintf(&b, ": %v", q.Err)
+		}
+	}
+	return b.String()
+}
