@@ -71,6 +71,7 @@ bench-ipvs: ## both modes of gridproxy against kube-proxy 1.37.2 in IPVS mode, i
 bench-dns: ## grid-dns against CoreDNS as the DNS of a cluster and as the cache of a node, with 1,000 and 10,000 Services: ratios
 	@$(PREPARE) -install iptables,dnsperf
 	$(GO) run ./integration/bench -dns
+	$(GO) test ./integration/node -run '^$$' -bench BesideNodeLocal -benchtime 1x
 
 ##@ Build
 .PHONY: build

@@ -8,23 +8,24 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 
 	"golang.org/x/sys/unix"
 )
 
 // dnsFault is something that happens to a node whose Pods ask all the time.
 type dnsFault struct {
-	name    string
-	rate    int      // queries per second
-	queries int      // at least, in TestDNSFaults
-	flags   []string // of the daemon
-	twins   bool     // two servers answer
+	name  string
+	rate  int      // queries per second
+	flags []string // of the daemon
+	twins bool     // two servers answer
 
-	// Failures that are allowed: within so many seconds from the first one, any number; and so many
-	// outside of them. Both are counted in queries at the rate.
-	outage, stray int
+	// outage is for how many seconds from the first failure any number of queries may fail. Later,
+	// maxStray may.
+	outage int
 
 	closed bool // no query is answered by the DNS of the cluster
 	fresh  bool // no client keeps its port
@@ -33,34 +34,38 @@ type dnsFault struct {
 	strike func(d *dnsNode, servers []*netns.Process)
 }
 
+// maxStray is how many queries of a fault may fail outside of its outage.
+const maxStray = 10
+
 // dnsFaults are all faults. The first ones are those of the smoke test.
 func dnsFaults() []dnsFault {
 	return []dnsFault{
-		{name: "upgrade", rate: 2000, queries: 200_000, stray: 10, closed: true, strike: upgradeDNS},
-		{name: "killed", rate: 2000, outage: 1, stray: 10, strike: func(d *dnsNode, servers []*netns.Process) {
-			kill(servers...)
-			d.answeredBy(dnsOfCluster)
-			d.load.pass(d, 4) // clients that keep their port too
-			d.serve()
-			d.answeredBy(dnsOfNode)
-		}},
-		{name: "stopped", rate: 2000, outage: 3, stray: 10, strike: suspendOneDNS},
+		// How many queries an upgrade loses is a figure of make bench-dns. Here it costs no more than a kill.
+		{name: "upgrade", rate: 2000, outage: 1, closed: true, strike: upgradeDNS},
 		{name: "daemon killed", rate: 2000, closed: true, strike: func(d *dnsNode, _ []*netns.Process) {
 			kill(d.daemon.Process)
 			d.run()
 			d.answeredBy(dnsOfNode)
 		}},
-		{name: "one of two stopped", rate: 2000, twins: true, outage: 3, stray: 10, strike: suspendOneDNS},
+		{name: "killed", rate: 2000, outage: 1, strike: func(d *dnsNode, servers []*netns.Process) {
+			kill(servers...)
+			d.answeredBy(dnsOfCluster)
+			d.pass(4) // clients that keep their port too
+			d.serve()
+			d.answeredBy(dnsOfNode)
+		}},
+		{name: "stopped", rate: 2000, outage: 3, strike: suspendOneDNS},
+		{name: "one of two stopped", rate: 2000, twins: true, outage: 3, strike: suspendOneDNS},
 		// Without any process, no one ends the flow of a client that keeps its port, or that takes one
 		// which was in use half a minute ago. Flows that are new are answered after half a minute;
 		// what fails later is a port that is taken again, about one query in twenty, and ever fewer.
-		{name: "all killed", rate: 200, outage: 60, stray: 10, fresh: true, strike: func(d *dnsNode, servers []*netns.Process) {
+		{name: "all killed", rate: 200, outage: 60, fresh: true, strike: func(d *dnsNode, servers []*netns.Process) {
 			kill(append([]*netns.Process{d.daemon.Process}, servers...)...)
 			d.answeredBy(dnsOfCluster)
 		}},
-		{name: "address removed", rate: 2000, outage: 6, stray: 10, strike: removeDNSAddresses},
-		{name: "switched off", rate: 2000, stray: 10, strike: switchDNSOff},
-		{name: "refused", rate: 500, flags: []string{"--dns-when-away", "refuse"}, outage: 30, stray: 10, closed: true, strike: refuseDNS},
+		{name: "address removed", rate: 2000, outage: 6, strike: removeDNSAddresses},
+		{name: "switched off", rate: 2000, strike: switchDNSOff},
+		{name: "refused", rate: 500, flags: []string{"--dns-when-away", "refuse"}, outage: 30, closed: true, strike: refuseDNS},
 	}
 }
 
@@ -68,7 +73,7 @@ func dnsFaults() []dnsFault {
 func upgradeDNS(d *dnsNode, servers []*netns.Process) {
 	d.t.Helper()
 	d.serve()
-	d.load.pass(d, 2) // as the delay of the readiness probe does
+	d.pass(2) // as the delay of the readiness probe does
 	d.end(servers...)
 	d.answeredBy(dnsOfNode)
 }
@@ -127,7 +132,7 @@ func refuseDNS(d *dnsNode, servers []*netns.Process) {
 		d.t.Errorf("the entries end without a process:\n%s", set)
 	}
 	d.run("--dns-when-away", "refuse")
-	d.load.pass(d, 12) // a daemon leaves what another one led for ten seconds
+	d.pass(12) // a daemon leaves what another one led for ten seconds
 	d.answeredBy(dnsRefused)
 	d.serve()
 	d.answeredBy(dnsOfNode)
@@ -166,11 +171,16 @@ func TestDNSAddressTaken(t *testing.T) {
 func TestDNSFaults(t *testing.T) {
 	programs := buildDNSPrograms(t)
 	for _, f := range dnsFaults() {
-		f.queries = max(f.queries, 10_000)
 		if inGuest() {
-			f.queries, f.rate = 10_000, min(f.rate, guestRate)
+			f.rate = min(f.rate, guestRate)
 		}
-		t.Run(f.name, func(t *testing.T) { f.run(t, programs) })
+		t.Run(f.name, func(t *testing.T) {
+			tally := f.run(t, programs, 10_000)
+			outage := time.Duration(f.outage) * time.Second
+			if lost := tally.After(outage); lost > maxStray {
+				t.Errorf("lost queries: %d failed later than %s after the first failure, want at most %d", lost, outage, maxStray)
+			}
+		})
 	}
 }
 
@@ -178,18 +188,18 @@ func TestDNSFaults(t *testing.T) {
 // machine: the suites give the guest a clock that stands still while its host has no time for it.
 const guestRate = 500
 
-// TestDNSSmoke is the most important faults, with few queries.
+// TestDNSSmoke is the faults during which no query may reach the DNS of the cluster, with few
+// queries. Other suites run beside it, so how many are lost is not judged.
 func TestDNSSmoke(t *testing.T) {
 	programs := buildDNSPrograms(t)
-	for _, f := range dnsFaults()[:4] {
-		f.queries, f.rate = 4000, 1000
-		f.outage *= 2 // other suites run beside this one
-		t.Run(f.name, func(t *testing.T) { f.run(t, programs) })
+	for _, f := range dnsFaults()[:2] {
+		f.rate = 1000
+		t.Run(f.name, func(t *testing.T) { f.run(t, programs, 4000) })
 	}
 }
 
-// run does the fault in the middle of the queries.
-func (f dnsFault) run(t *testing.T, programs dnsPrograms) {
+// run does the fault in the middle of at least so many queries, and checks who answered.
+func (f dnsFault) run(t *testing.T, programs dnsPrograms, queries int) traffic.Tally {
 	d := newDNSNode(t, programs)
 	d.run(f.flags...)
 	servers := []*netns.Process{d.serve()}
@@ -198,47 +208,19 @@ func (f dnsFault) run(t *testing.T, programs dnsPrograms) {
 	}
 	d.answeredBy(dnsOfNode)
 	d.noFlowElsewhere()
-	load := startDNSLoad(f.rate, f.fresh, d.paths()...)
-	d.load = load
-	load.await(d, min(f.queries/4, 2*f.rate))
-	began := int(load.sent.Load())
+	d.startLoad(f.rate, f.fresh, d.ways())
+	d.await(min(queries/4, 2*f.rate))
+	began, struck := d.load.Sends(), time.Now()
 	f.strike(d, servers)
-	load.pass(d, 1)
-	load.await(d, max(f.queries, began+(f.outage+2)*f.rate)) // what fails too late is seen
-	figures := load.stop(t)
-	overflows := d.overflows()
-	t.Logf("%s: %s; %d datagrams came faster than programs read them", f.name, figures, overflows)
-	allowed := f.stray
-	if f.outage == 0 {
-		allowed += overflows // all servers run, and this machine has no time for them
-	}
-	if outside := figures.outside(f.outage * f.rate); outside > allowed {
-		t.Errorf("%d queries failed outside of the %d seconds after the first failure, want at most %d", outside, f.outage, allowed)
-	}
-	if answered := figures.count[dnsOfCluster]; f.closed && answered > 0 {
+	d.pass(1)
+	d.await(max(queries, began+(f.outage+2)*f.rate)) // what fails too late is seen
+	tally := d.stopLoad(struck)
+	if answered := tally.Count[dnsOfCluster]; f.closed && answered > 0 {
 		t.Errorf("%d queries were answered by the DNS of the cluster, where headless Services are open", answered)
 	}
-	if n := figures.count[dnsUnasked]; n > int(load.sent.Load())/100 {
-		t.Errorf("%d queries were not sent, because those who send them fell behind: they count as nothing", n)
+	if wrong := tally.Count[traffic.Wrong]; wrong > 0 {
+		t.Errorf("%d answers were wrong", wrong)
 	}
-	if figures.count[dnsWrong] > 0 {
-		t.Errorf("%d answers were wrong", figures.count[dnsWrong])
-	}
-}
-
-// pass waits until so many seconds of queries more were sent.
-func (l *dnsLoad) pass(d *dnsNode, seconds int) {
-	d.t.Helper()
-	l.await(d, int(l.sent.Load())+seconds*l.rate)
-}
-
-// await waits until so many queries were sent.
-func (l *dnsLoad) await(d *dnsNode, queries int) {
-	d.t.Helper()
-	d.until(fmt.Sprintf("%d queries are sent", queries), func() error {
-		if sent := l.sent.Load(); sent < int64(queries) {
-			return fmt.Errorf("%d are", sent)
-		}
-		return nil
-	})
+	d.must(tally.NotMeasured())
+	return tally
 }

@@ -13,6 +13,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 
 	"github.com/miekg/dns"
@@ -36,7 +37,7 @@ var (
 // in another Pod of the node: its answer has to differ from that of grid-dns, or nothing would
 // show who answered.
 type dnsNode struct {
-	t         *testing.T
+	t         testing.TB
 	ctx       context.Context
 	node      *netns.Node
 	client    *netns.Pod
@@ -44,7 +45,8 @@ type dnsNode struct {
 	dir       string // of sockets and files
 	programs  dnsPrograms
 	daemon    *netns.Gridproxy
-	load      *dnsLoad // nil = none is running
+	load      *traffic.Load // nil = none is running
+	rate      int           // of load, queries per second
 
 	namespaces []*netns.Namespace // of the node and of its Pods
 }
@@ -52,7 +54,7 @@ type dnsNode struct {
 // dnsPrograms are the paths of the programs.
 type dnsPrograms struct{ gridproxy, gridDNS string }
 
-func buildDNSPrograms(t *testing.T) dnsPrograms {
+func buildDNSPrograms(t testing.TB) dnsPrograms {
 	t.Helper()
 	need.IPTables(t)
 	if inGuest() {
@@ -61,7 +63,7 @@ func buildDNSPrograms(t *testing.T) dnsPrograms {
 	return dnsPrograms{gridproxy: program.ForTest(t, program.Gridproxy), gridDNS: program.ForTest(t, program.GridDNS)}
 }
 
-func newDNSNode(t *testing.T, programs dnsPrograms) *dnsNode {
+func newDNSNode(t testing.TB, programs dnsPrograms) *dnsNode {
 	t.Helper()
 	layout := netns.Manual().Only(here)
 	lab, err := netns.New(layout)
@@ -101,7 +103,7 @@ func dnsPort(name string, protocol corev1.Protocol) corev1.ServicePort {
 }
 
 // serveFakeDNS answers every query in a Pod as the DNS of the cluster.
-func serveFakeDNS(t *testing.T, pod *netns.Pod) {
+func serveFakeDNS(t testing.TB, pod *netns.Pod) {
 	t.Helper()
 	record, err := dns.NewRR(askedName + " 5 IN A " + answerOfCloud)
 	if err != nil {
@@ -183,24 +185,29 @@ func (d *dnsNode) until(what string, ask func() error) {
 	wait.Until(d.t, what, ask)
 }
 
-// paths are from the Pod and from the node itself, in both families.
-func (d *dnsNode) paths() []dnsPath {
-	var all []dnsPath
+// ways returns those from the Pod and from the node itself, in both families.
+func (d *dnsNode) ways() []traffic.Way {
+	var all []traffic.Way
 	for _, from := range []*netns.Namespace{d.client.Namespace, d.node.Namespace} {
 		for _, addr := range clusterDNS {
-			all = append(all, dnsPath{from, netip.AddrPortFrom(addr, portDNS)})
+			all = append(all, traffic.Way{From: from, To: netip.AddrPortFrom(addr, portDNS)})
 		}
 	}
 	return all
 }
 
-// answeredBy waits until the queries of all paths end in an outcome.
-func (d *dnsNode) answeredBy(want dnsOutcome) {
+// answeredBy waits until the queries of all ways have an outcome.
+func (d *dnsNode) answeredBy(want traffic.Outcome) {
+	d.t.Helper()
+	d.answered(d.ways(), want)
+}
+
+func (d *dnsNode) answered(ways []traffic.Way, want traffic.Outcome) {
 	d.t.Helper()
 	d.until("every query has its outcome", func() error {
-		for _, p := range d.paths() {
-			if got := d.ask(p); got != want {
-				return fmt.Errorf("from %s at %s: outcome %d, want %d", p.from.Name, p.to, got, want)
+		for _, w := range ways {
+			if got, err := dnsQuestion().Once(d.ctx, w); got != want {
+				return fmt.Errorf("%s: %s, want %s (%v)", w, got, want, err)
 			}
 		}
 		return nil
@@ -212,14 +219,6 @@ func (d *dnsNode) answeredBy(want dnsOutcome) {
 func (d *dnsNode) noFlowElsewhere() {
 	d.t.Helper()
 	d.until("no flow leads to the cluster's DNS", func() error { return d.node.FlowElsewhere(clusterDNS, localDNS) })
-}
-
-func (d *dnsNode) ask(p dnsPath) dnsOutcome {
-	d.t.Helper()
-	conn, err := p.from.Dial(d.ctx, "udp", p.to)
-	d.must(err)
-	defer conn.Close() //nolint:errcheck // nothing more is read
-	return exchangeDNS(conn, 1)
 }
 
 // overflows are the datagrams that were dropped because a program did not read them in time.

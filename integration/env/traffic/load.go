@@ -113,7 +113,7 @@ func (l *Load) tally() (t Tally) {
 
 // nearLate is how close to a late send a failure says nothing: longer than an answer takes that is
 // under way when the program stops.
-const nearLate = 250 * time.Millisecond
+const nearLate = 100 * time.Millisecond
 
 // isNear reports whether one of several times, which are in order, is near t.
 func isNear(times []time.Time, t time.Time) bool {

@@ -56,11 +56,14 @@ func (t Tally) With(q Question) Tally {
 
 // NotMeasured returns an error if the load had too little processor time to tell what was lost.
 func (t Tally) NotMeasured() error {
-	if t.Late*100 <= t.Sends*maxLatePercent && t.Near*2 <= t.Sends {
-		return nil
+	const remedy = "run the test again while the machine has less to do"
+	if t.Late*100 > t.Sends*maxLatePercent {
+		return fmt.Errorf("not measured: of %d sends %d were over %s late, at most %d%% may be: %s", t.Sends, t.Late, lateAfter, maxLatePercent, remedy)
 	}
-	return fmt.Errorf("not measured: of %d sends %d were over %s late (at most %d%% may be) and %d were near a late one (half may be): "+
-		"run the test again while the machine has less to do", t.Sends, t.Late, lateAfter, maxLatePercent, t.Near)
+	if t.Void > 0 && t.Near*2 > t.Sends {
+		return fmt.Errorf("not measured: %d failures count as nothing, as those of %d of %d sends would, at most half may: %s", t.Void, t.Near, t.Sends, remedy)
+	}
+	return nil
 }
 
 // After returns how many questions failed later than d after the first failure.
