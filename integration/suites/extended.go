@@ -115,8 +115,8 @@ func packetSuites() []Suite {
 		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	}, Suite{
 		Name: "walks-chains", Tier: Extended, Usual: minutes(5, 0), Load: 40,
-		Proves:   "Four times as many random cases of every property of chains, many of them in the kernel.",
-		Packages: []string{"./rules/iptables"}, Args: []string{"-rapid.checks=400"},
+		Proves:   "Six times as many random cases of every property of chains, many of them in the kernel.",
+		Packages: []string{"./rules/iptables"}, Args: []string{"-rapid.checks=600"},
 		Needs: []Need{IPTables}, Skips: lacks(),
 	}, Suite{
 		Name: "agreement-long", Tier: Extended, Usual: minutes(1, 50), Load: 110, Verbose: true,

@@ -22,26 +22,26 @@ import (
 // After any sequence of syncs, verified or not, in either mode, both families of the kernel hold
 // what rendering the last Ruleset from scratch gives.
 func TestIncrementalIsFromScratch(t *testing.T) {
+	private(t)
+	var backends []*Backend
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
-		t.Run(string(v), func(t *testing.T) {
-			private(t)
-			var modes [2]*Backend
-			modes[0], _ = newBackendOf(t, v, false)
-			modes[1], _ = newBackendOf(t, v, true)
-			rapid.Check(t, func(rt *rapid.T) {
-				ns, err := netns.New()
-				if err != nil {
-					rt.Fatal(err)
-				}
-				defer ns.Close()
-				b := modes[rapid.IntRange(0, 1).Draw(rt, "mode")]
-				for _, k := range b.syncers {
-					k.last, k.mark = nil, watermark{} // another namespace, another kernel
-				}
-				syncOften(rt, t, b)
-			})
-		})
+		for _, ipvs := range []bool{false, true} {
+			b, _ := newBackendOf(t, v, ipvs)
+			backends = append(backends, b)
+		}
 	}
+	rapid.Check(t, func(rt *rapid.T) {
+		ns, err := netns.New()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer ns.Close()
+		b := backends[rapid.IntRange(0, len(backends)-1).Draw(rt, "variant and mode")]
+		for _, k := range b.syncers {
+			k.last, k.mark = nil, watermark{} // another namespace, another kernel
+		}
+		syncOften(rt, t, b)
+	})
 }
 
 // syncOften syncs to a random Ruleset and to several changes of it.
