@@ -40,10 +40,15 @@ func (s *starts) note(e netlink.ProcEvent) {
 	defer s.mu.Unlock()
 	switch m := e.Msg.(type) {
 	case *netlink.ForkProcEvent:
-		if m.ParentTgid == s.self {
+		suite, found := s.suite[m.ParentTgid]
+		switch {
+		case m.ChildPid != m.ChildTgid: // a thread
+		case m.ParentTgid == s.self:
 			s.suite[m.ChildTgid] = m.ChildTgid
-		} else if suite, found := s.suite[m.ParentTgid]; found {
+		case found:
 			s.suite[m.ChildTgid] = suite
+		default: // an end of the process that had this number before may have been dropped
+			delete(s.suite, m.ChildTgid)
 		}
 	case *netlink.ExecProcEvent:
 		if suite, found := s.suite[m.ProcessTgid]; found {
