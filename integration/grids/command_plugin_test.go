@@ -17,6 +17,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 )
 
 // plugin is kubectl with the plugin kubectl-grid in its PATH.
@@ -112,7 +113,7 @@ func TestKubectlGrid(t *testing.T) {
 
 	p.call("", "create", "clusterrole", "looks", "--verb=get,list", "--resource=nodes,services,deploymentgrids.superedge.io,statefulsetgrids.superedge.io")
 	p.call("", "create", "clusterrolebinding", "looks", "--clusterrole=looks", "--user=jane")
-	p.eventually("jane may list Nodes, and sees that the daemon is unknown", func() error {
+	wait.Until(p, "jane may list Nodes, and sees that the daemon is unknown", func() error {
 		out, problems, code := p.ask(append(status, "--as", "jane", "bj-1", "-n", "kube-system")...)
 		if code != 1 { // the API server does not know the binding at once
 			return fmt.Errorf("exit code %d, want 1: %s", code, problems)
@@ -122,7 +123,7 @@ func TestKubectlGrid(t *testing.T) {
 
 	p.call("", "create", "clusterrole", "asks", "--verb=get", "--resource=nodes/proxy", "--resource-name=bj-1:"+port)
 	p.call("", "create", "clusterrolebinding", "asks", "--clusterrole=asks", "--user=jane")
-	p.eventually("jane may ask this daemon", func() error {
+	wait.Until(p, "jane may ask this daemon", func() error {
 		out, _, _ := p.ask(append(status, "--as", "jane", "bj-1", "-n", "kube-system")...)
 		return contains(out, "bj-1  beijing  healthy")
 	})

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
@@ -96,7 +95,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	running := w.start("run", "--kubeconfig", kubeconfig, "--metrics-bind-address=", "--healthz-bind-address="+health)
 	log := running.log
 	const words = "kubectl apply --server-side -f deploy/crds"
-	w.eventually("it says what is missing, and is alive but not ready", func() error {
+	wait.Until(w, "it says what is missing, and is alive but not ready", func() error {
 		return errors.Join(contains(log.String(), words), answers(health, "/healthz", http.StatusOK), answers(health, "/readyz", http.StatusInternalServerError))
 	})
 	w.expectOnlyQuestions(count)
@@ -104,7 +103,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 		t.Errorf("it is ready without CRDs: %v", err)
 	}
 	w.call("", "apply", "--server-side", "-f", "../../deploy/crds")
-	w.eventually("it is ready", func() error { return answers(health, "/readyz", http.StatusOK) })
+	wait.Until(w, "it is ready", func() error { return answers(health, "/readyz", http.StatusOK) })
 	said := map[string]int{} // while the definitions come one by one, what is missing changes
 	for line := range strings.Lines(log.String()) {
 		if _, what, found := strings.Cut(line, "msg=waiting"); found {
@@ -118,7 +117,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	}
 	w.node("bj-1", "beijing")
 	w.call("", "apply", "--server-side", "-f", stateless)
-	w.eventually("the children are there", func() error {
+	wait.Until(w, "the children are there", func() error {
 		return contains(w.call("", "get", "deployments,services", "-o", "name"), "deployment.apps/deploymentgrid-demo-beijing\nservice/kubernetes\nservice/servicegrid-demo-svc")
 	})
 	if lease := w.lease(c); lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
@@ -157,7 +156,7 @@ func (w *terminal) expectOnlyQuestions(count *nodes.Count) {
 		return len(count.Requests(func(r nodes.Request) bool { return r.Resource == "" && r.Verb == "get" }))
 	}
 	enough := questions() + 5
-	w.eventually("it has asked five times more", func() error {
+	wait.Until(w, "it has asked five times more", func() error {
 		if n := questions(); n < enough {
 			return fmt.Errorf("it has asked %d times, want %d", n, enough)
 		}
@@ -180,15 +179,6 @@ func (w *terminal) lease(c *apiserver.Cluster) *coordinationv1.Lease {
 		w.Fatal(err)
 	}
 	return lease
-}
-
-func (w *terminal) eventually(what string, ask func() error) {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
-	defer cancel()
-	if err := wait.For(ctx, func(context.Context) error { return ask() }); err != nil {
-		w.Fatalf("%s: %v", what, err)
-	}
 }
 
 func contains(text, words string) error {

@@ -1,6 +1,7 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,11 +56,11 @@ func (r *rival) stop() {
 func (w *world) more(r *rival, n int64) {
 	w.t.Helper()
 	want := r.wrote.Load() + n
-	w.eventually(fmt.Sprintf("the rival has written %d times more", n), func() string {
+	wait.Until(w.t, fmt.Sprintf("the rival has written %d times more", n), func() error {
 		if now := r.wrote.Load(); now < want {
-			return fmt.Sprintf("%d more to come", want-now)
+			return fmt.Errorf("%d more to come", want-now)
 		}
-		return ""
+		return nil
 	})
 }
 
@@ -92,21 +94,21 @@ func TestContestedChild(t *testing.T) {
 		t.Errorf("the other child was applied %d times", n)
 	}
 	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"labels":{"team":"blue"}}}`)
-	w.eventually("what the Grid newly asks for is applied meanwhile", func() string {
+	wait.Until(w.t, "what the Grid newly asks for is applied meanwhile", func() error {
 		if d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); d.Labels["team"] != "blue" {
-			return "it is not"
+			return errors.New("it is not")
 		}
-		return ""
+		return nil
 	})
 	w.more(r, 10)
 	stop()
 	w.freeze(30 * time.Second)
 	w.reconciled(&v1.DeploymentGrid{}, "web")
-	w.eventually("the drift is repaired", func() string {
+	wait.Until(w.t, "the drift is repaired", func() error {
 		if d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); *d.Spec.Replicas != 2 || d.UID != before.UID {
-			return fmt.Sprintf("%d replicas, UID %s", *d.Spec.Replicas, d.UID)
+			return fmt.Errorf("%d replicas, UID %s", *d.Spec.Replicas, d.UID)
 		}
-		return ""
+		return nil
 	})
 	row = w.expectRow("web", "beijing", v1.UnitFailed, "Contested")
 	if !strings.Contains(row.Message, "rival took .spec.replicas") {

@@ -3,12 +3,15 @@ package grids
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/wait"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,7 +55,7 @@ func (d *definitions) install(t *testing.T) {
 	d.kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
 	d.WaitForDefinitions(t)
 	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
-		until(t, "a "+kind+" without gridUniqKey is refused", func() string {
+		wait.Until(t, "a "+kind+" without gridUniqKey is refused", func() error {
 			return refusedWith(d.create(kind, map[string]any{"template": map[string]any{}}), "is missing")
 		})
 	}
@@ -111,28 +114,13 @@ func (d *definitions) patch(kind, name, patch string, subresources ...string) er
 	return err
 }
 
-// refusedWith is "" if err is the API server's 422 with the text.
-func refusedWith(err error, text string) string {
+// refusedWith returns an error unless err is the API server's 422 with the text.
+func refusedWith(err error, text string) error {
 	switch {
 	case err == nil:
-		return "it was accepted"
+		return errors.New("it was accepted")
 	case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), text):
-		return "it was refused so: " + err.Error()
+		return fmt.Errorf("it was refused so: %w", err)
 	}
-	return ""
-}
-
-func until(t *testing.T, what string, problem func() string) {
-	t.Helper()
-	limit := time.Now().Add(deadline)
-	for {
-		last := problem()
-		if last == "" {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("not within %s: %s: %s", deadline, what, last)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	return nil
 }

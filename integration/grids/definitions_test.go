@@ -9,6 +9,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1/gridcases"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +42,7 @@ func (d *definitions) table(t *testing.T) {
 				if err != nil {
 					t.Errorf("refused: %v", err)
 				}
-			} else if problem := refusedWith(err, c.Refusal()); problem != "" {
+			} else if problem := refusedWith(err, c.Refusal()); problem != nil {
 				t.Errorf("%s\nwant: %s", problem, c.Refusal())
 			}
 		})
@@ -85,7 +86,7 @@ func (d *definitions) removal(t *testing.T) {
 		}
 		for _, patch := range []string{`{"spec":{"gridUniqKey":null}}`, `{"spec":{"gridUniqKey":""}}`, `{"spec":null}`} {
 			for _, status := range []string{"before there is a status", "after"} {
-				if problem := refusedWith(d.patch(kind, "grid", patch), v1.MessageKeyMissing); problem != "" {
+				if problem := refusedWith(d.patch(kind, "grid", patch), v1.MessageKeyMissing); problem != nil {
 					t.Errorf("%s, %s, %s: %s", kind, patch, status, problem)
 				}
 				if err := d.patch(kind, "grid", `{"status":{"observedGeneration":1}}`, "status"); err != nil {
@@ -106,11 +107,11 @@ func (d *definitions) smuggle(t *testing.T) {
 		g := newGrid(kind, map[string]any{"template": map[string]any{}})
 		g.Object["status"] = map[string]any{"observedGeneration": int64(1)}
 		_, err := d.of(kind).Create(d.ctx, g, metav1.CreateOptions{})
-		if problem := refusedWith(err, v1.MessageKeyMissing); problem != "" {
+		if problem := refusedWith(err, v1.MessageKeyMissing); problem != nil {
 			t.Errorf("%s created: %s", kind, problem)
 		}
 		_, err = d.of(kind).Apply(d.ctx, "grid", g, metav1.ApplyOptions{FieldManager: "test"})
-		if problem := refusedWith(err, v1.MessageKeyMissing); problem != "" {
+		if problem := refusedWith(err, v1.MessageKeyMissing); problem != nil {
 			t.Errorf("%s applied: %s", kind, problem)
 		}
 	}
@@ -203,12 +204,7 @@ func (d *definitions) stored(t *testing.T) {
 	kinds := []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"}
 	d.relax(t)
 	for _, kind := range kinds {
-		until(t, "the rules are gone", func() string {
-			if err := d.create(kind, map[string]any{}); err != nil {
-				return err.Error()
-			}
-			return ""
-		})
+		wait.Until(t, "the rules are gone", func() error { return d.create(kind, map[string]any{}) })
 		for _, name := range []string{"old", "older"} {
 			g := newGrid(kind, map[string]any{"template": map[string]any{}})
 			g.SetName(name)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // pace is the pause between two requests to a Service.
@@ -22,15 +23,15 @@ func TestGroupDeletedUnderTraffic(t *testing.T) {
 	w := newWalk(t)
 	w.Apply(t, areas)
 	w.Apply(t, endpointsOn("bj-2", "gz-2"))
-	w.eventually("the Nodes have the group's label", func() error { return w.wantAreas("north north north south south south") })
+	wait.Until(w.t, "the Nodes have the group's label", func() error { return w.wantAreas("north north north south south south") })
 	w.startDaemon("bj-1")
 	service := netip.AddrPortFrom(netip.MustParseAddr(w.get("service/by-area", "{.spec.clusterIP}")), 80)
 	client := w.lab.Client("bj-1").Namespace
-	w.eventually("the Service is answered", func() error { _, err := client.Fetch(t.Context(), service); return err })
+	wait.Until(w.t, "the Service is answered", func() error { _, err := client.Fetch(t.Context(), service); return err })
 
 	requests := w.request(client, service)
 	w.MustKubectl(t, "delete", "nodegroup", "area")
-	w.eventually("all Nodes record that they keep the label, or a request is refused", func() error {
+	wait.Until(w.t, "all Nodes record that they keep the label, or a request is refused", func() error {
 		got := w.get("nodes", `{.items[*].metadata.annotations.site\.superedge\.io/kept-labels}`)
 		if got != "area area area area area area" && !requests.ended() {
 			return fmt.Errorf("they record %q", got)
@@ -38,7 +39,7 @@ func TestGroupDeletedUnderTraffic(t *testing.T) {
 		return nil
 	})
 	until := requests.count.Load() + 40
-	w.eventually("more requests are answered, or one is refused", func() error {
+	wait.Until(w.t, "more requests are answered, or one is refused", func() error {
 		if got := requests.count.Load(); got < until && !requests.ended() {
 			return fmt.Errorf("%d of %d are", got, until)
 		}
@@ -53,8 +54,8 @@ func TestGroupDeletedUnderTraffic(t *testing.T) {
 	t.Logf("%d requests were answered while the group was deleted", requests.count.Load())
 
 	w.MustKubectl(t, "annotate", "nodes", "-l", "area", "site.superedge.io/allow-removal=area")
-	w.eventually("the Nodes are without the label", func() error { return w.wantAreas("") })
-	w.eventually("the Service is refused", func() error {
+	wait.Until(w.t, "the Nodes are without the label", func() error { return w.wantAreas("") })
+	wait.Until(w.t, "the Service is refused", func() error {
 		if a, err := client.Fetch(t.Context(), service); err == nil {
 			return fmt.Errorf("it is answered by %s", a)
 		}

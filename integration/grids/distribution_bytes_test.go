@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/wait"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func (d *distribution) spread() {
 	}
 	d.hub.Apply(d.t, strings.Join(all, "\n---\n"))
 	d.hub.MustKubectl(d.t, "label", "deploymentgrids", "--all", v1alpha1.LabelFederated+"=yes")
-	d.eventually("the hub says that west is current and ready", func() error {
+	wait.Until(d.t, "the hub says that west is current and ready", func() error {
 		for i := range largeGrids {
 			g, err := d.hub.grid(d.t.Context(), fmt.Sprintf("grid-%02d", i))
 			if err != nil {
@@ -90,7 +91,7 @@ func (d *distribution) sends() {
 // renewal waits until the Lease of west says another time than before, and returns it.
 func (d *distribution) renewal(before string) (now string) {
 	d.t.Helper()
-	d.eventually("west renews its Lease", func() error {
+	wait.Until(d.t, "west renews its Lease", func() error {
 		lease, err := d.hub.Client.CoordinationV1().Leases(v1alpha1.NamespacePrefix+west).Get(d.t.Context(), v1alpha1.HeartbeatLease, metav1.GetOptions{})
 		if err != nil {
 			return err

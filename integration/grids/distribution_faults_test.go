@@ -9,6 +9,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/integration/env/wait"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ func (d *distribution) cutOff() {
 		}
 		return d.west.hasChildren(d, demo, map[string]int32{"zone1": 2, "zone5": 2})
 	}
-	d.eventually("west goes on without the hub", alone)
+	wait.Until(d.t, "west goes on without the hub", alone)
 	d.kept(before, "since the link was cut")
 	d.revertsChild(d.west, "zone1")
 	d.revertsGrid(d.west, "zone1", nil)
@@ -52,17 +53,17 @@ func (d *distribution) cutOff() {
 		d.startController(d.west)
 	})
 	d.revertsChild(d.west, "zone1")
-	took := d.eventually("the hub says that west is silent, and keeps its rows", d.stale)
+	took := d.took("the hub says that west is silent, and keeps its rows", d.stale)
 	d.t.Logf("silent for the hub after %s\n%s", took.Round(time.Second), d.hub.MustKubectl(d.t, "get", "fleetclusters"))
 	d.pause(time.Until(begin.Add(outage)))
-	d.eventually("west has what it had", alone)
+	wait.Until(d.t, "west has what it had", alone)
 	before = d.pods(d.west) // which Pods went when edits of replicas were reverted, Kubernetes chose
 	d.uplink.Pass()
-	took = d.eventually("west has what changed meanwhile", func() error {
+	took = d.took("west has what changed meanwhile", func() error {
 		return d.west.hasChildren(d, demo, map[string]int32{"zone1": 4, "zone5": 4})
 	})
 	d.t.Logf("what changed meanwhile is in west %s after the link", took.Round(10*time.Millisecond))
-	took = d.eventually("the hub hears west", func() error { return d.areReady("4/4") })
+	took = d.took("the hub hears west", func() error { return d.areReady("4/4") })
 	d.t.Logf("the hub hears west again: %s", took.Round(10*time.Millisecond))
 	d.kept(before, "since the link is back")
 }

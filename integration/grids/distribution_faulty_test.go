@@ -13,6 +13,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -79,7 +80,7 @@ func (w *faultyFleet) calm(in ...*site) {
 func (w *faultyFleet) follows(in ...*site) {
 	w.t.Helper()
 	for _, s := range in {
-		w.eventually("the change of another Grid in "+s.name, func() error {
+		wait.Until(w.t, "the change of another Grid in "+s.name, func() error {
 			replicas, err := w.replicasIn(s)
 			if err == nil && replicas != w.replicas {
 				err = fmt.Errorf("replicas are %d, want %d", replicas, w.replicas)
@@ -128,7 +129,7 @@ func (w *faultyFleet) recover(names ...string) {
 // message.
 func (w *faultyFleet) says(name, states, condition, reason string, words ...string) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("FleetCluster %s is %s, and says %s", name, states, reason), func() error {
+	wait.Until(w.t, fmt.Sprintf("FleetCluster %s is %s, and says %s", name, states, reason), func() error {
 		c, err := w.fleetCluster(name)
 		if err != nil {
 			return err
@@ -154,7 +155,7 @@ func containsAll(text string, words []string) error {
 // there.
 func (w *faultyFleet) tells(cluster, namespace, grid, state string, words ...string) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%s says %s about %s", grid, state, cluster), func() error {
+	wait.Until(w.t, fmt.Sprintf("%s says %s about %s", grid, state, cluster), func() error {
 		var g v1.DeploymentGrid
 		if err := w.hub.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: grid}, &g); err != nil {
 			return err
@@ -170,7 +171,7 @@ func (w *faultyFleet) tells(cluster, namespace, grid, state string, words ...str
 
 func (w *faultyFleet) rowTells(cluster, grid, state string, words ...string) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("FleetCluster %s says %s about %s", cluster, state, grid), func() error {
+	wait.Until(w.t, fmt.Sprintf("FleetCluster %s says %s about %s", cluster, state, grid), func() error {
 		c, err := w.fleetCluster(cluster)
 		if err != nil {
 			return err
@@ -190,7 +191,7 @@ func (w *faultyFleet) rowTells(cluster, grid, state string, words ...string) {
 func (w *faultyFleet) gone(name string, from ...*site) {
 	w.t.Helper()
 	for _, s := range from {
-		w.eventually(name+" is gone from "+s.name, func() error {
+		wait.Until(w.t, name+" is gone from "+s.name, func() error {
 			names, err := s.Kubectl("get", "deploymentgrids,deployments", "--all-namespaces", "--output=name")
 			if err == nil && strings.Contains(names, "/"+name) {
 				err = fmt.Errorf("there are %s", names)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gridproxy/integration/env/wait"
 )
 
 // gridOfKey is a DeploymentGrid with any key of Nodes.
@@ -26,7 +28,7 @@ const (
 
 // rests: nothing is written by anybody in any cluster, not even without effect, but Leases.
 func (d *distribution) rests() {
-	d.eventually("the clusters are at rest", func() error {
+	wait.Until(d.t, "the clusters are at rest", func() error {
 		_, err := d.writesIn(unreported)
 		return err
 	})

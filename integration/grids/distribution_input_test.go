@@ -12,6 +12,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/integration/env/wait"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,7 +112,7 @@ func (w *faultyFleet) reports() {
 // rewrite changes west's report on calmGrid on the hub.
 func (w *faultyFleet) rewrite(edit func(*v1alpha1.GridReport)) {
 	w.t.Helper()
-	w.eventually("a report is written", func() error {
+	wait.Until(w.t, "a report is written", func() error {
 		var list v1alpha1.GridReportList
 		if err := w.hub.client.List(w.t.Context(), &list, client.InNamespace("fleet-"+west)); err != nil {
 			return err
@@ -129,7 +130,7 @@ func (w *faultyFleet) rewrite(edit func(*v1alpha1.GridReport)) {
 // new.
 func (w *faultyFleet) renewAt(at time.Time, nodes int32) {
 	w.t.Helper()
-	w.eventually("the Lease is renewed", func() error {
+	wait.Until(w.t, "the Lease is renewed", func() error {
 		lease, err := w.hub.Client.CoordinationV1().Leases("fleet-"+west).Get(w.t.Context(), v1alpha1.HeartbeatLease, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -147,7 +148,7 @@ func (w *faultyFleet) renewAt(at time.Time, nodes int32) {
 		_, err = w.hub.Client.CoordinationV1().Leases("fleet-"+west).Update(w.t.Context(), lease, metav1.UpdateOptions{})
 		return err
 	})
-	w.eventually("the hub hears west", func() error {
+	wait.Until(w.t, "the hub hears west", func() error {
 		c, err := w.fleetCluster(west)
 		if err == nil && c.Status.Nodes != nodes {
 			err = fmt.Errorf("status.nodes is %d, want %d", c.Status.Nodes, nodes)
@@ -169,7 +170,7 @@ func (w *faultyFleet) lostEngineObjects() {
 			w.t.Fatalf("there are no %s in west", kind)
 		}
 		w.west.MustKubectl(w.t, append([]string{"delete", "--namespace=gridproxy"}, names...)...)
-		w.eventually("they are made again", func() error {
+		wait.Until(w.t, "they are made again", func() error {
 			again, err := w.west.Kubectl("get", kind, "--namespace=gridproxy", "--output=name")
 			if got := strings.Fields(again); err == nil && !slices.Equal(got, names) {
 				err = fmt.Errorf("there are %v, want %v", got, names)
@@ -240,7 +241,7 @@ func (w *faultyFleet) replaced() {
 	w.giveKubeconfig(w.kubeconfigOf(w.hub.Admin()))
 	w.says(east, "Replaced", v1alpha1.ConditionClusterReplaced, "OtherUID", "nothing is sent", "if the cluster was made again", "join")
 	w.says(east, "Replaced", v1alpha1.ConditionCurrent, "ClusterReplaced", "nothing is sent")
-	w.eventually("Flux is suspended", func() error {
+	wait.Until(w.t, "Flux is suspended", func() error {
 		text, err := w.hub.Kubectl("get", "kustomizations.kustomize.toolkit.fluxcd.io", "--namespace=fleet-"+east, "--output=jsonpath={.items[*].spec.suspend}")
 		if err == nil && (text == "" || strings.Contains(text, "false")) {
 			err = fmt.Errorf("spec.suspend is %q", text)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,11 +42,11 @@ func (d *distribution) kills() {
 	}
 	d.disturb(random)
 	for _, s := range d.sites() {
-		took := d.eventually("the end in "+s.name, func() error { return d.ended(s) })
+		took := d.took("the end in "+s.name, func() error { return d.ended(s) })
 		d.t.Logf("as without kills in %s: %s", s.name, took.Round(10*time.Millisecond))
 	}
-	d.eventually("the hub has everything", func() error { return d.areReady("6/6") })
-	d.eventually("nothing is left of what is gone", d.leftovers)
+	wait.Until(d.t, "the hub has everything", func() error { return d.areReady("6/6") })
+	wait.Until(d.t, "nothing is left of what is gone", d.leftovers)
 	for s, h := range histories {
 		for child, objects := range h.made() {
 			if objects != 1 {
@@ -84,11 +85,11 @@ func (d *distribution) populate() {
 	for _, s := range []*site{d.west, d.east} {
 		unit := map[*site]string{d.west: "zone5", d.east: "zone2"}[s]
 		for _, name := range []string{demo, "edited", "removed", "unlabelled", "narrowed"} {
-			d.eventually(name+" in "+s.name, func() error {
+			wait.Until(d.t, name+" in "+s.name, func() error {
 				return s.client.Get(d.t.Context(), client.ObjectKey{Namespace: "default", Name: name + "-" + unit}, &appsv1.Deployment{})
 			})
 		}
-		d.eventually("the Grid of another namespace in "+s.name, func() error {
+		wait.Until(d.t, "the Grid of another namespace in "+s.name, func() error {
 			return s.client.Get(d.t.Context(), client.ObjectKey{Namespace: "other", Name: "removed-" + unit}, &appsv1.Deployment{})
 		})
 	}

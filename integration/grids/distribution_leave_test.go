@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/wait"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ import (
 func (w *faultyFleet) deletedUnseen() {
 	w.federate("default", "unseen")
 	for _, s := range []*site{w.west, w.east} {
-		w.eventually("the Grid in "+s.name, func() error { _, err := s.grid(w.t.Context(), "unseen"); return err })
+		wait.Until(w.t, "the Grid in "+s.name, func() error { _, err := s.grid(w.t.Context(), "unseen"); return err })
 	}
 	w.recover(west, east)
 	w.hub.controller.Kill()
@@ -39,7 +40,7 @@ func (w *faultyFleet) restored() {
 	backup := filepath.Join(w.t.TempDir(), "backup")
 	w.within(func(ctx context.Context) error { return w.hub.Backup(ctx, backup) })
 	before := w.heard(west)
-	w.eventually("west is heard after the backup", func() error {
+	wait.Until(w.t, "west is heard after the backup", func() error {
 		if w.heard(west) == before {
 			return errors.New("not yet")
 		}
@@ -48,7 +49,7 @@ func (w *faultyFleet) restored() {
 	w.age()
 	w.federate("default", "young")
 	for _, s := range []*site{w.west, w.east} {
-		w.eventually("a Grid younger than the backup in "+s.name, func() error { _, err := s.grid(w.t.Context(), "young"); return err })
+		wait.Until(w.t, "a Grid younger than the backup in "+s.name, func() error { _, err := s.grid(w.t.Context(), "young"); return err })
 	}
 	w.recover(west, east)
 	lost := w.lost(w.west)
@@ -73,7 +74,7 @@ func (w *faultyFleet) restored() {
 	w.release(w.west)
 	w.gone("young", w.west)
 	w.follows(w.west)
-	w.eventually("west notices that the hub was restored", func() error {
+	wait.Until(w.t, "west notices that the hub was restored", func() error {
 		if w.lost(w.west) == lost {
 			return errors.New("it does not say so")
 		}
@@ -83,7 +84,7 @@ func (w *faultyFleet) restored() {
 		w.t.Errorf("the Grid left %s, which was not released: %v", east, err)
 	}
 	w.release(w.east)
-	w.eventually("east is not held", func() error {
+	wait.Until(w.t, "east is not held", func() error {
 		c, err := w.fleetCluster(east)
 		if err == nil && !meta.IsStatusConditionFalse(c.Status.Conditions, v1alpha1.ConditionDistributionHeld) {
 			err = fmt.Errorf("its conditions are %+v", c.Status.Conditions)
@@ -151,7 +152,7 @@ func (w *faultyFleet) leaves() {
 	w.patchCluster(west, `{"spec":{"onDelete":"Remove"}}`)
 	w.command("leave", "--cluster=west")
 	w.gone(calmGrid, w.west)
-	w.eventually("the hub has no FleetCluster", func() error {
+	wait.Until(w.t, "the hub has no FleetCluster", func() error {
 		names, err := w.hub.Kubectl("get", "fleetclusters,gridbundles,gridreports", "--all-namespaces", "--output=name")
 		if err == nil && names != "" {
 			err = fmt.Errorf("there are %s", names)
@@ -160,7 +161,7 @@ func (w *faultyFleet) leaves() {
 	})
 	w.calm(w.hub)
 	w.stays(w.east)
-	w.eventually("the Grid of the hub has no finalizer", func() error {
+	wait.Until(w.t, "the Grid of the hub has no finalizer", func() error {
 		g, err := w.hub.grid(w.t.Context(), calmGrid)
 		if err == nil && len(g.Finalizers) > 0 && strings.Contains(strings.Join(g.Finalizers, " "), v1alpha1.Finalizer) {
 			err = errors.New("it has it")

@@ -12,6 +12,7 @@ import (
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,7 +67,7 @@ type large struct {
 func newLarge(t *testing.T) *large {
 	t.Helper()
 	// Nothing but the controllers that are measured reacts to Grids, their children and Nodes.
-	f := &fleet{t: t, patience: 10 * time.Minute, Cluster: nodes.ForTest(t, nodes.Options{
+	f := &fleet{t: t, patience: 4 * wait.Usual, Cluster: nodes.ForTest(t, nodes.Options{
 		Manifests:         []string{crds},
 		ControllerManager: []string{"--controllers=serviceaccount-controller,serviceaccount-token-controller"},
 	})}
@@ -104,7 +105,7 @@ func (l *large) start(part string, flags ...string) *counted {
 // eventually waits as long as patience, unless the controller has ended.
 func (l *large) eventually(what string, ask func() error) {
 	l.t.Helper()
-	l.fleet.eventually(what, func() error {
+	l.patience.Until(l.t, what, func() error {
 		select {
 		case <-l.Done():
 			l.t.Fatalf("the controller ended:\n%s", l.Log())

@@ -13,6 +13,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/discovery"
@@ -72,9 +73,9 @@ func (d *distribution) distributes() {
 	d.hub.MustKubectl(d.t, "label", "deploymentgrid", demo, v1alpha1.LabelFederated+"=yes")
 	want := map[string]map[string]int32{"hub": {"zone0": 2}, west: {"zone1": 2}, east: {}}
 	for _, s := range d.sites() {
-		d.eventually("the children in "+s.name, func() error { return s.hasChildren(d, demo, want[s.name]) })
+		wait.Until(d.t, "the children in "+s.name, func() error { return s.hasChildren(d, demo, want[s.name]) })
 		d.t.Logf("Grid and ready children in %s: %s after the label", s.name, time.Since(begin).Round(10*time.Millisecond))
-		d.eventually("the Service in "+s.name, func() error {
+		wait.Until(d.t, "the Service in "+s.name, func() error {
 			_, err := s.Kubectl("get", "service", "servicegrid-demo-svc")
 			return err
 		})
@@ -114,7 +115,7 @@ func (s *site) hasChildren(d *distribution, grid string, want map[string]int32) 
 // supplements: a Node of east joins zone2, which has three replicas.
 func (d *distribution) supplements() {
 	d.east.SetLabels(d.t, "east-0", map[string]string{"zone": "zone2"})
-	took := d.eventually("the child of zone2", func() error { return d.east.hasChildren(d, demo, map[string]int32{"zone2": 3}) })
+	took := d.took("the child of zone2", func() error { return d.east.hasChildren(d, demo, map[string]int32{"zone2": 3}) })
 	d.t.Logf("child of a new unit: %s", took.Round(10*time.Millisecond))
 }
 
@@ -125,7 +126,7 @@ func (d *distribution) aggregates() {
 	if d.east != nil {
 		ready["zone2"], rate = 3, "2/2"
 	}
-	took := d.eventually("the status of the Grid on the hub", func() error {
+	took := d.took("the status of the Grid on the hub", func() error {
 		g, err := d.hub.grid(d.t.Context(), demo)
 		if err != nil {
 			return err
@@ -167,7 +168,7 @@ func rowsAre(g *v1.DeploymentGrid, want ...string) error {
 // twins: east has a unit of a name that west has.
 func (d *distribution) twins() {
 	d.east.SetLabels(d.t, "east-1", map[string]string{"zone": "zone1"})
-	took := d.eventually("two rows for zone1", func() error {
+	took := d.took("two rows for zone1", func() error {
 		g, err := d.hub.grid(d.t.Context(), demo)
 		if err != nil {
 			return err
@@ -196,7 +197,7 @@ func (d *distribution) reverts() {
 func (d *distribution) revertsChild(s *site, unit string) {
 	d.t.Helper()
 	s.MustKubectl(d.t, "scale", "deployment", demo+"-"+unit, "--replicas=7")
-	took := d.eventually("the child is reverted in "+s.name, func() error { return s.replicasAre(d, unit) })
+	took := d.took("the child is reverted in "+s.name, func() error { return s.replicasAre(d, unit) })
 	d.t.Logf("edited Deployment in %s reverted: %s", s.name, took.Round(10*time.Millisecond))
 }
 
@@ -210,7 +211,7 @@ func (d *distribution) revertsGrid(s *site, unit string, then func()) {
 	if then != nil {
 		then()
 	}
-	took := d.eventually("the Grid is reverted in "+s.name, func() error {
+	took := d.took("the Grid is reverted in "+s.name, func() error {
 		g, err := s.grid(d.t.Context(), demo)
 		if err != nil {
 			return err
@@ -242,7 +243,7 @@ func (d *distribution) claims() {
 		return s.Kubectl("get", "persistentvolumeclaims", "-o", "name")
 	}
 	for _, s := range d.sites() {
-		d.eventually("a claim in "+s.name, func() error {
+		wait.Until(d.t, "a claim in "+s.name, func() error {
 			names, err := claims(s)
 			if err == nil && names == "" {
 				err = errors.New("there is none")
@@ -254,7 +255,7 @@ func (d *distribution) claims() {
 	d.must(err)
 	d.hub.MustKubectl(d.t, "delete", "statefulsetgrid", "keeper", "--wait=false")
 	for _, s := range d.sites() {
-		d.eventually("the StatefulSets are gone in "+s.name, func() error {
+		wait.Until(d.t, "the StatefulSets are gone in "+s.name, func() error {
 			names, err := s.Kubectl("get", "statefulsetgrids,statefulsets", "-o", "name")
 			if err == nil && names != "" {
 				err = fmt.Errorf("there are %s", names)
@@ -293,7 +294,7 @@ func (d *distribution) deletes() {
 	begin := time.Now()
 	d.hub.MustKubectl(d.t, "delete", "deploymentgrid/"+demo, "servicegrid/servicegrid-demo", "--timeout=60s")
 	for _, s := range d.sites() {
-		d.eventually("nothing is left in "+s.name, func() error {
+		wait.Until(d.t, "nothing is left in "+s.name, func() error {
 			names, err := s.Kubectl("get", "deploymentgrids,servicegrids,deployments,services", "-o", "name")
 			if err == nil && names != "service/kubernetes\n" {
 				err = fmt.Errorf("there are %q", names)

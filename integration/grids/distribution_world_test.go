@@ -220,8 +220,8 @@ func (d *distribution) must(err error) {
 	}
 }
 
-// eventually waits for something and returns how long that took.
-func (d *distribution) eventually(what string, ask func() error) time.Duration {
+// took is wait.Until, and returns how long that took.
+func (d *distribution) took(what string, ask func() error) time.Duration {
 	d.t.Helper()
 	begin := time.Now()
 	wait.Until(d.t, what, ask)

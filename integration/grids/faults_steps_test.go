@@ -11,6 +11,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,7 +72,7 @@ func (s *steps) setUp() {
 	}
 	c := s.controller(stepFlags()...)
 	s.Apply(s.t, strings.Join(all, "\n---\n"))
-	s.eventually("all children are made, and 8 s old", func() error {
+	wait.Until(s.t, "all children are made, and 8 s old", func() error {
 		children, err := s.deployments()
 		if err == nil && len(children) < stepGrids*stepUnits {
 			err = fmt.Errorf("there are %d", len(children))
@@ -100,7 +101,7 @@ func (s *steps) round(i int) (through bool) {
 	halted := c.count.HaltAfter(i+1, func(r nodes.Request) bool {
 		return r.Write() && !strings.HasPrefix(r.Resource, "events") && strings.HasPrefix(r.Name, s.name(i))
 	})
-	s.eventually("the leader is halted, or through", func() error {
+	wait.Until(s.t, "the leader is halted, or through", func() error {
 		select {
 		case <-halted:
 			return nil
@@ -114,7 +115,7 @@ func (s *steps) round(i int) (through bool) {
 	})
 	c.Kill()
 	next := s.controller(stepFlags()...)
-	s.eventually("the next leader has finished round "+fmt.Sprint(i), func() error { return s.finished(i, before) })
+	wait.Until(s.t, "the next leader has finished round "+fmt.Sprint(i), func() error { return s.finished(i, before) })
 	next.Kill()
 	return through
 }

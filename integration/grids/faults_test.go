@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -70,7 +71,7 @@ func (f *faults) rollout() {
 	for range attempts {
 		f.changeGrids()
 		total, changed := len(f.grids)*len(f.units), 0
-		f.eventually("the rollout has begun", func() error {
+		wait.Until(f.t, "the rollout has begun", func() error {
 			all, err := f.deployments()
 			changed = 0
 			for _, d := range all {
@@ -166,7 +167,7 @@ func (f *faults) outage() {
 	f.rollout()
 	f.StopAPIServer()
 	refused := func(r nodes.Request) bool { return r.Write() && r.Code == 0 }
-	f.eventually("the controller finds nobody to write to", func() error {
+	wait.Until(f.t, "the controller finds nobody to write to", func() error {
 		if len(c.count.Requests(refused)) == 0 {
 			return fmt.Errorf("no write has failed")
 		}
@@ -199,7 +200,7 @@ func (f *faults) leader() {
 	if n := len(other.writes()); n > 0 {
 		t.Errorf("two controllers write at the same time: the second %d times", n)
 	}
-	f.eventually("the other takes over", func() error {
+	wait.Until(f.t, "the other takes over", func() error {
 		if len(other.writes()) == 0 {
 			return fmt.Errorf("it writes nothing")
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -170,7 +171,7 @@ func (f *faults) recreate(name string, propagation metav1.DeletionPropagation) {
 			f.deleted[child]++
 		}
 	}
-	f.eventually(name+" is made anew", func() error {
+	wait.Until(f.t, name+" is made anew", func() error {
 		g := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: old.Namespace, Name: name, Labels: old.Labels}, Spec: old.Spec}
 		return f.client.Create(f.t.Context(), g)
 	})

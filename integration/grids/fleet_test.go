@@ -35,19 +35,18 @@ const crds = "../../deploy/crds"
 // fleet is a whole cluster with many units of Nodes and many Grids, for grid-controllers that are real processes.
 type fleet struct {
 	*nodes.Cluster
-	t       *testing.T
-	client  client.Client // as admin, without any cache
-	units   []string
-	grids   []string // the names of DeploymentGrids, and of ServiceGrids
-	history *history
-	// patience is how long is waited for what must happen.
-	patience time.Duration
+	t        *testing.T
+	client   client.Client // as admin, without any cache
+	units    []string
+	grids    []string // the names of DeploymentGrids, and of ServiceGrids
+	history  *history
+	patience wait.Patience
 }
 
 // newFleet starts a cluster with units of perUnit Nodes each.
 func newFleet(t *testing.T, units, size int, o nodes.Options) *fleet {
 	t.Helper()
-	f := &fleet{Cluster: nodes.ForTest(t, o), t: t, patience: nodes.Patience}
+	f := &fleet{Cluster: nodes.ForTest(t, o), t: t, patience: wait.Usual}
 	scheme, err := userScheme()
 	f.must(err)
 	f.client, err = client.New(f.Admin(), client.Options{Scheme: scheme})
@@ -83,16 +82,6 @@ func (f *fleet) must(err error) {
 	f.t.Helper()
 	if err != nil {
 		f.t.Fatal(err)
-	}
-}
-
-// eventually waits as long as patience.
-func (f *fleet) eventually(what string, ask func() error) {
-	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), f.patience)
-	defer cancel()
-	if err := wait.For(ctx, func(context.Context) error { return ask() }); err != nil {
-		f.t.Fatalf("not within %s: %s: %v", f.patience, what, err)
 	}
 }
 
@@ -170,7 +159,7 @@ func (f *fleet) services() (map[string]*corev1.Service, error) {
 func (f *fleet) settled() {
 	f.t.Helper()
 	for _, name := range f.grids {
-		f.eventually(name+" is ready", func() error {
+		f.patience.Until(f.t, name+" is ready", func() error {
 			g, err := f.grid(name)
 			if err != nil {
 				return err
@@ -178,7 +167,7 @@ func (f *fleet) settled() {
 			return f.ready(g.Status.GridStatus, g.Generation, g.Status.Units)
 		})
 	}
-	f.eventually("the children are what the Grids say", f.compare)
+	f.patience.Until(f.t, "the children are what the Grids say", f.compare)
 }
 
 func (f *fleet) ready(s v1.GridStatus, generation int64, rows []v1.UnitStatus) error {

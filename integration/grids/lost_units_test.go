@@ -12,6 +12,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +48,7 @@ func TestGraceOutlivesControllers(t *testing.T) {
 	if now := f.lostAt(child); !now.Equal(lostAt) {
 		t.Errorf("the clock began at %s, and at %s after a restart", lostAt, now)
 	}
-	f.eventually(child+" is deleted", func() error {
+	wait.Until(f.t, child+" is deleted", func() error {
 		if d := f.child(child); d.DeletionTimestamp == nil {
 			return fmt.Errorf("it is not")
 		} else if due := lostAt.Add(grace); d.DeletionTimestamp.Time.Before(due) {
@@ -72,7 +73,7 @@ func TestGraceOutlivesControllers(t *testing.T) {
 func (f *fleet) follows(c *counted) {
 	f.t.Helper()
 	f.poke("seen by " + c.Healthz.String())
-	f.eventually("the controller that should lead has written", func() error {
+	wait.Until(f.t, "the controller that should lead has written", func() error {
 		if len(c.writes()) == 0 {
 			return errors.New("another controller leads")
 		}
@@ -108,7 +109,7 @@ func TestAllNodesDeleted(t *testing.T) {
 	}
 	f.release("unit-02")
 	delete(before, "grid-00-unit-02")
-	f.eventually("the released unit is removed", func() error {
+	wait.Until(f.t, "the released unit is removed", func() error {
 		if after := f.lives(); !maps.Equal(before, after) {
 			return fmt.Errorf("there are %v, want %v", after, before)
 		}
@@ -156,7 +157,7 @@ func TestRekeyed(t *testing.T) {
 		t.Fatalf("there are %v, want those of both keys", after)
 	}
 	f.release(f.units...)
-	f.eventually("the released children are deleted", func() error {
+	wait.Until(f.t, "the released children are deleted", func() error {
 		if after := f.lives(); len(after) != len(before) || after["grid-00-"+f.units[0]] != "" {
 			return fmt.Errorf("there are %v", after)
 		}
@@ -185,7 +186,7 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 	f.addGrids(1, "replicas: 0")
 	f.settled()
 	before := f.lives()
-	f.eventually("the children are older than the loss will be", func() error {
+	wait.Until(f.t, "the children are older than the loss will be", func() error {
 		for name := range before {
 			if age := time.Since(f.child(name).CreationTimestamp.Time); age < 8*time.Second {
 				return fmt.Errorf("%s is %s old", name, age)
@@ -203,7 +204,7 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 	})
 	budgetSpent := func() {
 		t.Helper()
-		f.eventually("two children are deleted, and the others wait", func() error {
+		wait.Until(f.t, "two children are deleted, and the others wait", func() error {
 			g, err := f.grid("grid-00")
 			if err != nil {
 				return err
@@ -246,7 +247,7 @@ func (f *fleet) overdue(children map[string]types.UID, grace time.Duration) {
 	f.t.Helper()
 	for name := range children {
 		due := f.lostAt(name).Add(grace)
-		f.eventually("the grace of "+name+" is over", func() error {
+		wait.Until(f.t, "the grace of "+name+" is over", func() error {
 			if left := time.Until(due); left > 0 {
 				return fmt.Errorf("it lasts %s more", left)
 			}
@@ -262,7 +263,7 @@ func (f *fleet) wantHeld(want metav1.ConditionStatus) {
 
 func (f *fleet) wantCondition(of string, want metav1.ConditionStatus) {
 	f.t.Helper()
-	f.eventually(fmt.Sprintf("%s is %s", of, want), func() error {
+	wait.Until(f.t, fmt.Sprintf("%s is %s", of, want), func() error {
 		g, err := f.grid("grid-00")
 		if err != nil {
 			return err
@@ -282,7 +283,7 @@ func (f *fleet) poke(why string) {
 	value, err := json.Marshal(why)
 	f.must(err)
 	f.mergeIntoGrid(fmt.Sprintf(`{"spec":{"templates":{"no-such-unit":%s}}}`, value))
-	f.eventually("the Grid is reconciled", func() error {
+	wait.Until(f.t, "the Grid is reconciled", func() error {
 		g, err := f.grid("grid-00")
 		if err == nil && g.Status.ObservedGeneration != g.Generation {
 			err = fmt.Errorf("generation %d, observed %d", g.Generation, g.Status.ObservedGeneration)
@@ -314,7 +315,7 @@ func (f *fleet) child(name string) *appsv1.Deployment {
 // lostAt is when the unit of a child was lost, once the child says so.
 func (f *fleet) lostAt(child string) (at time.Time) {
 	f.t.Helper()
-	f.eventually(child+" is marked as lost", func() (err error) {
+	wait.Until(f.t, child+" is marked as lost", func() (err error) {
 		at, err = time.Parse(time.RFC3339, f.child(child).Annotations[v1.AnnotationLostAt])
 		return err
 	})
@@ -345,7 +346,7 @@ func (f *fleet) wantLives(want map[string]types.UID) {
 // expectEvents wants so many Events of a reason about a Grid.
 func (f *fleet) expectEvents(grid, reason string, want int) {
 	f.t.Helper()
-	f.eventually(fmt.Sprintf("%d Events %s", want, reason), func() error {
+	wait.Until(f.t, fmt.Sprintf("%d Events %s", want, reason), func() error {
 		list, err := f.Client.CoreV1().Events("default").List(f.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err

@@ -1,12 +1,14 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -23,7 +25,7 @@ import (
 func TestOffline(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "bj-2": "beijing", "gz-1": "guangzhou"})
 	w.apply(deploymentGrid("web", "replicas: 0"))
-	w.eventually("both units are Ready", func() string { w.finishRollouts("web"); return w.wantRate("2/2") })
+	wait.Until(w.t, "both units are Ready", func() error { w.finishRollouts("web"); return w.wantRate("2/2") })
 	w.run("the only Node of a unit is not ready", (*world).goesOffline)
 	w.run("a change waits", (*world).changesOffline)
 	w.run("a heartbeat", (*world).heartbeat)
@@ -40,25 +42,25 @@ func (w *world) setReady(node string, is corev1.ConditionStatus) {
 	w.must(w.client.Status().Patch(w.t.Context(), o, client.RawPatch(types.StrategicMergePatchType, patch)))
 }
 
-func (w *world) wantRate(want string) string {
+func (w *world) wantRate(want string) error {
 	g, _ := get(w, &v1.DeploymentGrid{}, "web")
 	if g.Status.ReadyRate != want {
-		return fmt.Sprintf("ready %s: %+v", g.Status.ReadyRate, g.Status.Units)
+		return fmt.Errorf("ready %s: %+v", g.Status.ReadyRate, g.Status.Units)
 	}
-	return ""
+	return nil
 }
 
 // wantCondition waits for a condition with a text in its message.
 func (w *world) wantCondition(of string, status metav1.ConditionStatus, reason, text string) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%s is %s %s", of, status, reason), func() string {
+	wait.Until(w.t, fmt.Sprintf("%s is %s %s", of, status, reason), func() error {
 		g, _ := get(w, &v1.DeploymentGrid{}, "web")
 		for _, c := range g.Status.Conditions {
 			if c.Type == of && c.Status == status && c.Reason == reason && strings.Contains(c.Message, text) {
-				return ""
+				return nil
 			}
 		}
-		return fmt.Sprintf("the conditions are %+v", g.Status.Conditions)
+		return fmt.Errorf("the conditions are %+v", g.Status.Conditions)
 	})
 }
 
@@ -79,16 +81,16 @@ func (w *world) goesOffline() {
 func (w *world) changesOffline() {
 	w.apply(deploymentGrid("web", "{replicas: 0, minReadySeconds: 7}"))
 	for _, child := range []string{"web-guangzhou", "web-beijing"} {
-		w.eventually("the change is made in "+child, func() string {
+		wait.Until(w.t, "the change is made in "+child, func() error {
 			d, _ := get(w, &appsv1.Deployment{}, child)
 			if d.Spec.MinReadySeconds != 7 {
-				return "it is not"
+				return errors.New("it is not")
 			}
-			return ""
+			return nil
 		})
 	}
 	w.settled(&v1.DeploymentGrid{}, "web") // no row is from before the change
-	w.eventually("the unit that can be reached is ready", func() string {
+	wait.Until(w.t, "the unit that can be reached is ready", func() error {
 		d, _ := get(w, &appsv1.Deployment{}, "web-beijing")
 		w.finishRollout(d)
 		return w.wantRate("1/2")
@@ -97,11 +99,11 @@ func (w *world) changesOffline() {
 	d.Status.ObservedGeneration = d.Generation
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no Pod"}}
 	w.must(w.client.Status().Update(w.t.Context(), d))
-	w.eventually("the row says what waits", func() string {
+	wait.Until(w.t, "the row says what waits", func() error {
 		if row := w.row("web", "guangzhou"); row.Phase != v1.UnitOffline || !strings.Contains(row.Message, "is stuck: no Pod") {
-			return fmt.Sprintf("%+v", row)
+			return fmt.Errorf("%+v", row)
 		}
-		return ""
+		return nil
 	})
 	w.wantCondition(v1.ConditionReady, "True", "UnitsReady", "1 unit offline: guangzhou")
 	w.wantCondition(v1.ConditionProgressing, "False", "UnitsStable", "")
@@ -109,11 +111,11 @@ func (w *world) changesOffline() {
 	w.expectEvents("web", "Stalled", 0)
 	d.Status.Conditions = nil
 	w.must(w.client.Status().Update(w.t.Context(), d))
-	w.eventually("the row has followed", func() string {
+	wait.Until(w.t, "the row has followed", func() error {
 		if row := w.row("web", "guangzhou"); strings.Contains(row.Message, "is stuck") {
-			return row.Message
+			return errors.New(row.Message)
 		}
-		return ""
+		return nil
 	})
 }
 
@@ -145,7 +147,7 @@ func ignoreGeneration() cmp.Option {
 
 func (w *world) comesBack() {
 	w.setReady("gz-1", "True")
-	w.eventually("both units are Ready", func() string { return w.wantRate("2/2") })
+	wait.Until(w.t, "both units are Ready", func() error { return w.wantRate("2/2") })
 	w.wantCondition(v1.ConditionReady, "True", "UnitsReady", "all 2 units with Nodes are ready")
 }
 

@@ -1,6 +1,7 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,21 +71,21 @@ func (w *world) created() {
 			t.Errorf("row: %+v", row)
 		}
 	}
-	w.eventually("the Service is there", func() string {
+	wait.Until(w.t, "the Service is there", func() error {
 		s, ok := get(w, &corev1.Service{}, "web-svc")
 		if !ok {
-			return "it is not"
+			return errors.New("it is not")
 		}
 		want := map[string]string{"topologyKeys": `["location"]`, "example.com/team": "blue"}
-		return cmp.Diff(want, s.Annotations) + cmp.Diff(map[string]string{v1.LabelSelector: "web", v1.LabelKey: "location"}, s.Labels)
+		return errors.Join(unequal(want, s.Annotations), unequal(map[string]string{v1.LabelSelector: "web", v1.LabelKey: "location"}, s.Labels))
 	})
-	w.eventually("the ServiceGrid tells its address", func() string {
+	wait.Until(w.t, "the ServiceGrid tells its address", func() error {
 		g, _ := get(w, &v1.ServiceGrid{}, "web")
 		s, _ := get(w, &corev1.Service{}, "web-svc")
 		if g.Status.Service != "web-svc" || g.Status.ClusterIP == "" || g.Status.ClusterIP != s.Spec.ClusterIP {
-			return fmt.Sprintf("%+v", g.Status)
+			return fmt.Errorf("%+v", g.Status)
 		}
-		return ""
+		return nil
 	})
 }
 
@@ -127,11 +129,11 @@ func (w *world) expectWrites(want map[string]int) {
 	for _, n := range want {
 		total += n
 	}
-	w.eventually(fmt.Sprintf("%d writes are counted", total), func() string {
+	wait.Until(w.t, fmt.Sprintf("%d writes are counted", total), func() error {
 		if n := len(w.writes()); n < total {
-			return fmt.Sprint(n)
+			return fmt.Errorf("%v", n)
 		}
-		return ""
+		return nil
 	})
 	got := map[string]int{}
 	for _, r := range w.writes() {
@@ -197,11 +199,11 @@ func (w *world) drift() {
 			if c.mended(o) {
 				w.t.Fatal("the test changed nothing")
 			}
-			w.eventually(c.what+" is mended", func() string {
+			wait.Until(w.t, c.what+" is mended", func() error {
 				if now, _ := get(w, c.kind(), c.name); !c.mended(now) {
-					return "it is not"
+					return errors.New("it is not")
 				}
-				return ""
+				return nil
 			})
 		})
 	}
@@ -222,20 +224,20 @@ func service() client.Object    { return &corev1.Service{} }
 // dropped: what is taken out of a Grid is taken out of its children (B-23).
 func (w *world) dropped() {
 	w.apply(strings.Replace(serviceGrid, "      - {name: admin, protocol: TCP, port: 81, targetPort: 8081}\n", "", 1))
-	w.eventually("the port is gone", func() string {
+	wait.Until(w.t, "the port is gone", func() error {
 		if s, _ := get(w, &corev1.Service{}, "web-svc"); len(s.Spec.Ports) != 1 {
-			return fmt.Sprint(s.Spec.Ports)
+			return fmt.Errorf("%v", s.Spec.Ports)
 		}
-		return ""
+		return nil
 	})
 	w.settled(&v1.ServiceGrid{}, "web") // no later step counts the write that says so
 	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"labels":{"team":"blue"}}}`)
-	w.eventually("the Grid's label is on the children", func() string {
-		return cmp.Diff("blue", func() string { d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); return d.Labels["team"] }())
+	wait.Until(w.t, "the Grid's label is on the children", func() error {
+		return unequal("blue", func() string { d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); return d.Labels["team"] }())
 	})
 	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"labels":null}}`)
-	w.eventually("the label is gone again", func() string {
-		return cmp.Diff("", func() string { d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); return d.Labels["team"] }())
+	wait.Until(w.t, "the label is gone again", func() error {
+		return unequal("", func() string { d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); return d.Labels["team"] }())
 	})
 }
 
@@ -252,12 +254,12 @@ func (w *world) newUnit() {
 func (w *world) move() {
 	t := w.t
 	w.must(w.client.Create(t.Context(), nodeOf("sh-2", w.key, "shanghai")))
-	w.eventually("two Nodes", func() string { return cmp.Diff(int32(2), w.row("web", "shanghai").Nodes) })
+	wait.Until(w.t, "two Nodes", func() error { return unequal(int32(2), w.row("web", "shanghai").Nodes) })
 	w.reconciled(&v1.DeploymentGrid{}, "web") // the status that says so is counted
 	w.count.Reset()
 	w.label("sh-2", "beijing")
-	w.eventually("one Node", func() string {
-		return cmp.Diff(int32(1), w.row("web", "shanghai").Nodes) + cmp.Diff(int32(3), w.row("web", "beijing").Nodes)
+	wait.Until(w.t, "one Node", func() error {
+		return errors.Join(unequal(int32(1), w.row("web", "shanghai").Nodes), unequal(int32(3), w.row("web", "beijing").Nodes))
 	})
 	w.expectWrites(map[string]int{"patch deploymentgrids.superedge.io/status": 1})
 }
@@ -334,19 +336,19 @@ func (w *world) conflicts() {
 		})
 	}
 	w.apply(deploymentGrid("web", "replicas: 4"))
-	w.eventually("the change is there in the storm", func() string { return w.allHave(4, "") })
+	wait.Until(w.t, "the change is there in the storm", func() error { return w.allHave(4, "") })
 	end()
-	w.eventually("the drift is mended", func() string { return w.allHave(4, "location") })
+	wait.Until(w.t, "the drift is mended", func() error { return w.allHave(4, "location") })
 }
 
-func (w *world) allHave(replicas int32, key string) string {
+func (w *world) allHave(replicas int32, key string) error {
 	for _, unit := range []string{"beijing", "guangzhou", "shanghai"} {
 		d, _ := get(w, &appsv1.Deployment{}, "web-"+unit)
 		if *d.Spec.Replicas != replicas || key != "" && d.Labels[v1.LabelKey] != key {
-			return fmt.Sprintf("%s: %d replicas, labels %v", unit, *d.Spec.Replicas, d.Labels)
+			return fmt.Errorf("%s: %d replicas, labels %v", unit, *d.Spec.Replicas, d.Labels)
 		}
 	}
-	return ""
+	return nil
 }
 
 // pruned: an unused template is removed on request, once: what comes back is left (B-11).
@@ -357,11 +359,11 @@ func (w *world) pruned() {
 		g, _ := get(w, &v1.DeploymentGrid{}, "web")
 		return len(g.Spec.TemplatePool), len(g.Status.UnusedTemplates), len(g.Status.PrunedTemplates)
 	}
-	w.eventually("it is removed", func() string {
+	wait.Until(w.t, "it is removed", func() error {
 		if inPool, unused, pruned := templates(); inPool != 0 || unused != 0 || pruned != 1 {
-			return fmt.Sprint(inPool, unused, pruned)
+			return fmt.Errorf("%d, %d unused, %d pruned", inPool, unused, pruned)
 		}
-		return ""
+		return nil
 	})
 	w.patch(&v1.DeploymentGrid{}, "web", pool)
 	w.settled(&v1.DeploymentGrid{}, "web")

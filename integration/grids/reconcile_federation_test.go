@@ -7,6 +7,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,7 +39,7 @@ func TestFederation(t *testing.T) {
 		f.must(f.client.Get(t.Context(), client.ObjectKeyFromObject(g), read))
 		return read
 	}
-	f.eventually("the copies say why they are idle", func() error {
+	wait.Until(f.t, "the copies say why they are idle", func() error {
 		for _, g := range []*v1.DeploymentGrid{copied, freed} {
 			if s := now(g).Status; !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionIdle) || len(s.Units) > 0 {
 				return fmt.Errorf("the status of %s is %+v", g.Name, s)
@@ -52,7 +53,7 @@ func TestFederation(t *testing.T) {
 	remote.Annotations = map[string]string{"any": "change"}
 	f.must(f.client.Update(t.Context(), remote))
 	f.must(f.client.Patch(t.Context(), freed, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"superedge.io/dis":null}}}`))))
-	f.eventually("the freed copy is an ordinary Grid", func() error {
+	wait.Until(f.t, "the freed copy is an ordinary Grid", func() error {
 		if s := now(freed).Status; meta.FindStatusCondition(s.Conditions, v1.ConditionIdle) != nil || len(s.Units) != 2 {
 			return fmt.Errorf("its status is %+v", s)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,12 +51,12 @@ func TestNamespaces(t *testing.T) {
 	for _, namespace := range []string{"mine", "theirs"} {
 		f.Apply(t, strings.ReplaceAll(deploymentGrid("web", "replicas: 1"), `"namespace":"default"`, fmt.Sprintf(`"namespace":%q`, namespace)))
 	}
-	f.eventually("the Grid is ready", func() error {
+	wait.Until(f.t, "the Grid is ready", func() error {
 		_, err := f.Kubectl("wait", "dg/web", "--namespace=mine", "--for=condition=Ready", "--timeout=1s")
 		return err
 	})
 	f.SetLabels(t, nodeName("unit-00", 0), map[string]string{"location": "unit-01"}) // Pods are looked for
-	f.eventually("the misplaced Pod is seen", func() error {
+	wait.Until(f.t, "the misplaced Pod is seen", func() error {
 		out, err := f.Kubectl("get", "dg/web", "--namespace=mine", "--output=jsonpath={.status.units[?(@.value=='unit-00')].phase}")
 		if err == nil && out != "Lost" {
 			err = fmt.Errorf("unit-00 is %q", out)

@@ -1,6 +1,7 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -108,15 +110,15 @@ func (w *world) raced() {
 
 func (w *world) expectEvent(grid, reason string) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("an Event %s of %s", reason, grid), func() string {
+	wait.Until(w.t, fmt.Sprintf("an Event %s of %s", reason, grid), func() error {
 		events := &corev1.EventList{}
 		w.must(w.client.List(w.t.Context(), events, client.InNamespace("default")))
 		for _, e := range events.Items {
 			if e.Reason == reason && e.InvolvedObject.Name == grid {
-				return ""
+				return nil
 			}
 		}
-		return fmt.Sprintf("%d others", len(events.Items))
+		return fmt.Errorf("%d others", len(events.Items))
 	})
 }
 
@@ -165,11 +167,11 @@ func (w *world) lost() {
 	w.expectRow("web", "guangzhou", v1.UnitLost, "UnitLost")
 	w.ahead.Add(int64(6 * time.Minute))
 	w.reconciled(&v1.DeploymentGrid{}, "web")
-	w.eventually("the child is gone", func() string {
+	wait.Until(w.t, "the child is gone", func() error {
 		if _, ok := get(w, &appsv1.Deployment{}, "web-guangzhou"); ok {
-			return "it is not"
+			return errors.New("it is not")
 		}
-		return cmp.Diff(v1.UnitStatus{}, w.row("web", "guangzhou"))
+		return unequal(v1.UnitStatus{}, w.row("web", "guangzhou"))
 	})
 	w.expectEvent("web", "UnitRemoved")
 	w.label("gz-1", "guangzhou")
@@ -180,28 +182,28 @@ func (w *world) lost() {
 func (w *world) strayPod() {
 	t := w.t
 	w.must(w.client.Create(t.Context(), nodeOf("bj-2", w.key, "beijing")))
-	w.eventually("two Nodes", func() string { return cmp.Diff(int32(2), w.row("web", "beijing").Nodes) })
+	wait.Until(w.t, "two Nodes", func() error { return unequal(int32(2), w.row("web", "beijing").Nodes) })
 	pod := podOf("web-beijing", "bj-2", "1")
 	w.createPod(pod)
 	w.label("bj-2", "shanghai")
-	w.eventually("it is counted", func() string { return cmp.Diff(int32(1), w.row("web", "beijing").Misplaced) })
+	wait.Until(w.t, "it is counted", func() error { return unequal(int32(1), w.row("web", "beijing").Misplaced) })
 	w.reconciled(&v1.DeploymentGrid{}, "web")
 	if p, _ := get(w, &corev1.Pod{}, pod.Name); p.DeletionTimestamp != nil {
 		t.Error("evicted before the grace is over")
 	}
 	w.ahead.Add(int64(6 * time.Minute))
 	w.reconciled(&v1.DeploymentGrid{}, "web")
-	w.eventually("it is evicted", func() string {
+	wait.Until(w.t, "it is evicted", func() error {
 		if p, _ := get(w, &corev1.Pod{}, pod.Name); p.DeletionTimestamp == nil {
-			return "it is not"
+			return errors.New("it is not")
 		}
-		return cmp.Diff(int32(0), w.row("web", "beijing").Misplaced)
+		return unequal(int32(0), w.row("web", "beijing").Misplaced)
 	})
 	w.stop()
 	w.createPod(podOf("web-beijing", "bj-2", "2")) // which is in shanghai now
 	w.createPod(podOf("web-beijing", "bj-1", "3"))
 	w.start()
-	w.eventually("a controller that starts finds it", func() string { return cmp.Diff(int32(1), w.row("web", "beijing").Misplaced) })
+	wait.Until(w.t, "a controller that starts finds it", func() error { return unequal(int32(1), w.row("web", "beijing").Misplaced) })
 }
 
 // podOf is a Pod of a Deployment, as its controllers would make it. Its end is held up, to be seen.
@@ -237,14 +239,14 @@ func (w *world) released() {
 		Spec: child.Spec,
 	}
 	w.must(w.client.Create(t.Context(), other))
-	w.eventually("it is released", func() string {
+	wait.Until(w.t, "it is released", func() error {
 		o, ok := get(w, &appsv1.Deployment{}, "other")
 		if !ok {
-			return "it was deleted"
+			return errors.New("it was deleted")
 		}
 		if len(o.OwnerReferences) > 0 {
-			return fmt.Sprintf("it is owned by %s, as %s", o.OwnerReferences[0].UID, g.UID)
+			return fmt.Errorf("it is owned by %s, as %s", o.OwnerReferences[0].UID, g.UID)
 		}
-		return cmp.Diff(map[string]string{"a": "b"}, o.Labels)
+		return unequal(map[string]string{"a": "b"}, o.Labels)
 	})
 }

@@ -1,12 +1,14 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -70,12 +72,12 @@ func (w *world) immutable() {
 		t.Errorf("applied %d times more", after-n)
 	}
 	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"annotations":{"superedge.io/on-immutable-change":"Recreate"}}}`)
-	w.eventually("it is replaced", func() string {
+	wait.Until(w.t, "it is replaced", func() error {
 		after, ok := get(w, &appsv1.Deployment{}, "web-beijing")
 		if !ok || after.UID == before.UID || after.Spec.Selector.MatchLabels["app"] != "new" {
-			return fmt.Sprintf("%s was %s, %v", after.UID, before.UID, after.Spec.Selector)
+			return fmt.Errorf("%s was %s, %v", after.UID, before.UID, after.Spec.Selector)
 		}
-		return ""
+		return nil
 	})
 	w.expectRow("web", "beijing", v1.UnitProgressing, "")
 }
@@ -88,14 +90,14 @@ func (w *world) immutableService() {
 	w.apply(strings.Replace(headless("x"), `"clusterIP":"x",`, "", 1))
 	w.settled(&v1.ServiceGrid{}, "web")
 	w.apply(headless("None"))
-	w.eventually("the ServiceGrid says so", func() string {
+	wait.Until(w.t, "the ServiceGrid says so", func() error {
 		g, _ := get(w, &v1.ServiceGrid{}, "web")
 		for _, c := range g.Status.Conditions {
 			if c.Type == v1.ConditionDegraded && c.Status == "True" && c.Reason == "ImmutableField" {
-				return ""
+				return nil
 			}
 		}
-		return strings.Join(strings.Fields(w.raw(g, "web")), " ")
+		return errors.New(strings.Join(strings.Fields(w.raw(g, "web")), " "))
 	})
 }
 
@@ -115,11 +117,11 @@ func (w *world) replicas() {
 	w.settled(&v1.DeploymentGrid{}, "scaled")
 	w.expectReplicas(2)
 	w.scale(5) // no one else's any more
-	w.eventually("the replicas are the template's", func() string {
+	wait.Until(w.t, "the replicas are the template's", func() error {
 		if d, _ := get(w, &appsv1.Deployment{}, "scaled-beijing"); *d.Spec.Replicas != 2 {
-			return "they are not"
+			return errors.New("they are not")
 		}
-		return ""
+		return nil
 	})
 	w.apply(deploymentGrid("scaled", ""))
 	w.settled(&v1.DeploymentGrid{}, "scaled")

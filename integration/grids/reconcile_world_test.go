@@ -24,6 +24,7 @@ import (
 	"gridproxy/integration/env/wait"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,8 +52,7 @@ type world struct {
 	key        string                     // of Nodes' labels
 	log        slog.Handler
 	pokes      *atomic.Int64
-	running    *func()       // ends the controllers
-	writing    *atomic.Int64 // writes of the controllers that are not answered yet
+	running    *func() // ends the controllers
 	// before is called with each request of the controllers, before it is sent.
 	before *atomic.Pointer[func(*http.Request)]
 }
@@ -65,10 +65,6 @@ type hooked struct {
 
 // RoundTrip passes a request on.
 func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet {
-		h.world.writing.Add(1)
-		defer h.world.writing.Add(-1)
-	}
 	if before := h.world.before.Load(); before != nil {
 		(*before)(r)
 	}
@@ -89,7 +85,7 @@ func (w *world) run(name string, part func(*world)) {
 func newWorld(t *testing.T, units map[string]string) *world {
 	t.Helper()
 	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, count: &nodes.Count{}, key: "location", log: logTo(t),
-		ahead: &atomic.Int64{}, frozen: &atomic.Pointer[time.Time]{}, pokes: &atomic.Int64{}, running: new(func()), writing: &atomic.Int64{},
+		ahead: &atomic.Int64{}, frozen: &atomic.Pointer[time.Time]{}, pokes: &atomic.Int64{}, running: new(func()),
 		before: &atomic.Pointer[func(*http.Request)]{}}
 	scheme, err := userScheme()
 	w.must(err)
@@ -128,8 +124,8 @@ func (w *world) start() {
 	w.t.Helper()
 	config, err := w.User(w.API.Addr, account, "system:serviceaccounts", "system:serviceaccounts:gridproxy")
 	w.must(err)
-	w.count.Wrap(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hooked{w, next} })
+	w.count.Wrap(config) // the outer one: what before holds up is being written
 	scheme, err := grid.Scheme()
 	w.must(err)
 	ctrllog.SetLogger(logr.Discard()) // what has no logger of its own; global to the process
@@ -233,45 +229,37 @@ func (w *world) label(node, unit string) {
 	w.must(w.client.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, value)))
 }
 
-// eventually waits until problem is "".
-func (w *world) eventually(what string, problem func() string) {
-	w.t.Helper()
-	wait.Until(w.t, what, func() error {
-		if p := problem(); p != "" {
-			return errors.New(p)
-		}
-		return nil
-	})
-}
-
 // reconciled has a Grid reconciled once more, and waits until that is over: a change of the
-// observed generation is written at the end of it, and what is written is counted with its answer.
-// The change is one that no child notices.
+// observed generation is written at the end of it. The change is one that no child notices.
 func (w *world) reconciled(o client.Object, name string) {
 	w.t.Helper()
 	w.patch(o, name, fmt.Sprintf(`{"spec":{"templates":{"no-such-unit":"%d"}}}`, w.pokes.Add(1)))
 	w.settled(o, name)
-	w.eventually("all writes are answered", func() string {
-		if n := w.writing.Load(); n > 0 {
-			return fmt.Sprintf("%d are not", n)
-		}
-		return ""
-	})
 }
 
-// settled waits until the status is about the spec as it stands.
+// settled waits until the status is about the spec as it is stored, and nothing is being written.
 func (w *world) settled(o client.Object, name string) {
 	w.t.Helper()
-	w.eventually("the status of "+name+" is about its spec", func() string {
-		got, ok := get(w, o, name)
-		if !ok {
-			return "it is not there"
-		}
-		if g := commonStatus(got).ObservedGeneration; g != got.GetGeneration() {
-			return fmt.Sprintf("generation %d, observed %d", got.GetGeneration(), g)
-		}
-		return ""
-	})
+	wait.Written(w.t, stored{w.count, w, o, name})
+}
+
+// stored is a Grid of a world, whose writes are counted.
+type stored struct {
+	*nodes.Count
+	world  *world
+	object client.Object
+	name   string
+}
+
+func (s stored) String() string { return s.name }
+
+// Generations returns the generation of the spec, and the one that the status is about.
+func (s stored) Generations() (spec, observed int64, err error) {
+	o, ok := get(s.world, s.object, s.name)
+	if !ok {
+		return 0, 0, errors.New("it is not there")
+	}
+	return o.GetGeneration(), commonStatus(o).ObservedGeneration, nil
 }
 
 func commonStatus(o client.Object) v1.GridStatus {
@@ -285,6 +273,14 @@ func commonStatus(o client.Object) v1.GridStatus {
 	default:
 		return v1.GridStatus{}
 	}
+}
+
+// unequal returns an error that shows how got differs from want.
+func unequal(want, got any) error {
+	if diff := cmp.Diff(want, got); diff != "" {
+		return errors.New(diff)
+	}
+	return nil
 }
 
 // row is a unit's row in the status of a DeploymentGrid.
@@ -303,11 +299,11 @@ func (w *world) row(name, value string) v1.UnitStatus {
 func (w *world) expectRow(name, value string, phase v1.UnitPhase, reason string) v1.UnitStatus {
 	w.t.Helper()
 	var row v1.UnitStatus
-	w.eventually(strings.TrimSpace(fmt.Sprintf("unit %s of %s is %s %s", value, name, phase, reason)), func() string {
+	wait.Until(w.t, strings.TrimSpace(fmt.Sprintf("unit %s of %s is %s %s", value, name, phase, reason)), func() error {
 		if row = w.row(name, value); row.Phase != phase || reason != "" && row.Reason != reason {
-			return fmt.Sprintf("%+v", row)
+			return fmt.Errorf("%+v", row)
 		}
-		return ""
+		return nil
 	})
 	return row
 }

@@ -1,11 +1,13 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 )
@@ -23,20 +25,20 @@ func TestRecreateAllowedBefore(t *testing.T) {
 	before, _ := get(w, &appsv1.Deployment{}, "web-beijing")
 
 	w.patch(&v1.DeploymentGrid{}, "web", `{"spec":{"template":{"selector":{"matchLabels":{"app":"new"}},"template":{"metadata":{"labels":{"app":"new"}}}}}}`)
-	w.eventually("it is replaced", func() string {
+	wait.Until(w.t, "it is replaced", func() error {
 		after, ok := get(w, &appsv1.Deployment{}, "web-beijing")
 		if !ok || after.UID == before.UID || after.Spec.Selector.MatchLabels["app"] != "new" {
-			return fmt.Sprintf("there is %s with the selector %v, before there was %s", after.UID, after.Spec.Selector, before.UID)
+			return fmt.Errorf("there is %s with the selector %v, before there was %s", after.UID, after.Spec.Selector, before.UID)
 		}
 		if *after.Spec.Replicas != 5 {
 			w.t.Fatalf("%d replicas, before there were 5", *after.Spec.Replicas)
 		}
 		for _, e := range after.ManagedFields {
 			if e.Manager == grid.ReplicasManager {
-				return ""
+				return nil
 			}
 		}
-		return "the replicas are not handed over"
+		return errors.New("the replicas are not handed over")
 	})
 	w.expectRow("web", "beijing", v1.UnitProgressing, "")
 }

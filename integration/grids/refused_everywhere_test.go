@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -57,14 +58,14 @@ func TestRefusedEverywhere(t *testing.T) {
 	}
 	w := newWorld(t, units)
 	w.kubectl(denyAll(), "apply", "-f", "-")
-	w.eventually("the policy is in force", func() string { return w.probe(true) })
+	wait.Until(w.t, "the policy is in force", func() error { return w.probe(true) })
 	w.apply(deploymentGrid("web", "replicas: 0"))
 	w.run("refused", (*world).refusedEverywhere)
 	w.run("allowed again", (*world).allowedAgain)
 }
 
 // probe says why a Deployment is refused although it should be accepted, or the other way round.
-func (w *world) probe(refused bool) string {
+func (w *world) probe(refused bool) error {
 	probe := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "probe"}},
 		Template: corev1.PodTemplateSpec{
@@ -73,20 +74,20 @@ func (w *world) probe(refused bool) string {
 		},
 	}}
 	if err := w.client.Create(w.t.Context(), probe, client.DryRunAll); (err != nil) != refused {
-		return fmt.Sprintf("refused: %t, want %t: %.100v", err != nil, refused, err)
+		return fmt.Errorf("refused: %t, want %t: %.100v", err != nil, refused, err)
 	}
-	return ""
+	return nil
 }
 
 func (w *world) refusedEverywhere() {
 	t := w.t
 	var s v1.DeploymentGridStatus
-	w.eventually("all units are Refused", func() string {
+	wait.Until(w.t, "all units are Refused", func() error {
 		g, _ := get(w, &v1.DeploymentGrid{}, "web")
 		if s = g.Status; s.FailedUnits != refusedUnits {
-			return fmt.Sprintf("%d have failed", s.FailedUnits)
+			return fmt.Errorf("%d have failed", s.FailedUnits)
 		}
-		return ""
+		return nil
 	})
 	text, err := json.Marshal(s)
 	w.must(err)
@@ -112,7 +113,7 @@ func (w *world) refusedEverywhere() {
 // expectEvents waits for so many Events of a reason about a Grid.
 func (w *world) expectEvents(grid, reason string, want int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%d Events %s", want, reason), func() string {
+	wait.Until(w.t, fmt.Sprintf("%d Events %s", want, reason), func() error {
 		var all corev1.EventList
 		w.must(w.client.List(w.t.Context(), &all, client.InNamespace("default")))
 		var found []string
@@ -122,23 +123,23 @@ func (w *world) expectEvents(grid, reason string, want int) {
 			}
 		}
 		if len(found) != want {
-			return fmt.Sprintf("there are %q", found)
+			return fmt.Errorf("there are %q", found)
 		}
-		return ""
+		return nil
 	})
 }
 
 func (w *world) allowedAgain() {
 	w.kubectl("", "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "no-deployments")
-	w.eventually("the policy is not in force any more", func() string { return w.probe(false) })
+	wait.Until(w.t, "the policy is not in force any more", func() error { return w.probe(false) })
 	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"annotations":{"example.com/touched":"once"}}}`)
-	w.eventually("all units are Ready", func() string {
+	wait.Until(w.t, "all units are Ready", func() error {
 		w.finishRollouts("web")
 		g, _ := get(w, &v1.DeploymentGrid{}, "web")
 		if want := fmt.Sprintf("%d/%d", refusedUnits, refusedUnits); g.Status.ReadyRate != want {
-			return fmt.Sprintf("ready %s, %d failed", g.Status.ReadyRate, g.Status.FailedUnits)
+			return fmt.Errorf("ready %s, %d failed", g.Status.ReadyRate, g.Status.FailedUnits)
 		}
-		return ""
+		return nil
 	})
 	w.expectEvents("web", "Refused", 1)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +33,7 @@ func TestGridScale(t *testing.T) {
 	}
 	begin := time.Now()
 	f := newFleet(t, scaleUnits, scaleNodes, nodes.Options{Manifests: []string{crds}})
-	f.patience = 10 * time.Minute // a busy machine starts 800 Pods in some minutes
+	f.patience = 4 * wait.Usual // a busy machine starts 800 Pods in some minutes
 	t.Logf("%d Nodes after %s", scaleUnits*scaleNodes, since(begin))
 	s := &scale{fleet: f, counted: f.controller("--leader-elect=false")}
 	s.WaitReady(t)
@@ -61,7 +62,7 @@ func (s *scale) grow() {
 	t := s.t
 	begin := time.Now()
 	s.addGrids(scaleGrids, "replicas: 1")
-	s.eventually("all children are there", func() error {
+	s.patience.Until(s.t, "all children are there", func() error {
 		all, err := s.deployments()
 		if err == nil && len(all) < scaleGrids*scaleUnits {
 			err = fmt.Errorf("there are %d", len(all))
@@ -86,7 +87,7 @@ func (s *scale) grow() {
 func (s *scale) rest() {
 	s.t.Helper()
 	written, last := -1, time.Now()
-	s.eventually("the controller is at rest", func() error {
+	s.patience.Until(s.t, "the controller is at rest", func() error {
 		if n := len(s.count.Writes()); n != written {
 			written, last = n, time.Now()
 		}
@@ -148,7 +149,7 @@ func (s *scale) status() {
 		t.Fatalf("%s has no Pod", child)
 	}
 	s.must(s.Client.CoreV1().Pods("default").Delete(t.Context(), pods.Items[at].Name, metav1.DeleteOptions{}))
-	s.eventually("the child's status has changed and the Grid's with it", func() error {
+	s.patience.Until(s.t, "the child's status has changed and the Grid's with it", func() error {
 		if n := s.history.written(child) - before; n < 2 {
 			return fmt.Errorf("%d changes", n)
 		}
@@ -193,7 +194,7 @@ func (s *scale) move() {
 
 func (s *scale) nodesOf(grid, unit string, want int32) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("%s says that %s has %d Nodes", grid, unit, want), func() error {
+	s.patience.Until(s.t, fmt.Sprintf("%s says that %s has %d Nodes", grid, unit, want), func() error {
 		g, err := s.grid(grid)
 		if err != nil {
 			return err
@@ -214,7 +215,7 @@ func (s *scale) first() {
 	s.AddNode(t, nodeName(unit, 0), map[string]string{"location": unit})
 	begin := time.Now()
 	s.units = append(s.units, unit)
-	s.eventually("each Grid has a child there", func() error {
+	s.patience.Until(s.t, "each Grid has a child there", func() error {
 		all, err := s.deployments()
 		if err == nil && len(all) < scaleGrids*(scaleUnits+1) {
 			err = fmt.Errorf("there are %d", len(all))
@@ -248,7 +249,7 @@ func (s *scale) restart() {
 	s.counted = s.controller("--leader-elect=false")
 	s.WaitReady(t)
 	t.Logf("ready after %s", since(begin))
-	s.eventually(taken+" is repaired", func() error {
+	s.patience.Until(s.t, taken+" is repaired", func() error {
 		if n := *s.child(taken).Spec.Replicas; n != 1 {
 			return fmt.Errorf("it has %d replicas", n)
 		}

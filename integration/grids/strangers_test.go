@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -88,7 +89,7 @@ func TestStrangersStay(t *testing.T) {
 		if cascade == "orphan" { // no controller deletes them if the next Grids go before they are seen
 			f.MustKubectl(t, "delete", "deployment/grid-unit-01", "statefulset/grid-unit-01")
 		} else {
-			f.eventually("the garbage collector has been here", f.collected)
+			wait.Until(f.t, "the garbage collector has been here", f.collected)
 		}
 		f.same(before, "after a deletion with cascade "+cascade)
 	}
@@ -103,7 +104,7 @@ func TestStrangersStay(t *testing.T) {
 func (f *fleet) strangers() string {
 	f.t.Helper()
 	last, at := "", time.Now()
-	f.eventually("the user's objects are at rest", func() error {
+	wait.Until(f.t, "the user's objects are at rest", func() error {
 		now, err := f.read()
 		if err != nil {
 			return err
@@ -150,7 +151,7 @@ func (f *fleet) same(before, when string) {
 func (f *fleet) wantCollisions() {
 	f.t.Helper()
 	for _, kind := range []string{"dg", "ssg", "sg"} {
-		f.eventually(kind+" tells of the collision", func() error {
+		wait.Until(f.t, kind+" tells of the collision", func() error {
 			out, err := f.Kubectl("get", kind, "grid", "-o", `jsonpath={.status}`)
 			if err == nil && !strings.Contains(out, "NameCollision") {
 				err = fmt.Errorf("it says %s", out)
@@ -158,7 +159,7 @@ func (f *fleet) wantCollisions() {
 			return err
 		})
 	}
-	f.eventually("the other unit has its children", func() error {
+	wait.Until(f.t, "the other unit has its children", func() error {
 		for _, o := range []string{"deployment/grid-unit-01", "statefulset/grid-unit-01"} {
 			if _, err := f.Kubectl("get", o); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // asks is how often the Service is asked from one place. That one of 5 endpoints never answers by chance has the
@@ -31,7 +32,7 @@ func (w *walk) startDaemon(name string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.eventually("gridproxy on "+name+" is ready", func() error {
+	wait.Until(w.t, "gridproxy on "+name+" is ready", func() error {
 		page, err := node.Get(w.t.Context(), healthz, "/readyz")
 		if err == nil && page.Code != http.StatusOK {
 			err = fmt.Errorf("/readyz says %d: %s", page.Code, page.Text)
@@ -60,7 +61,7 @@ func (w *walk) wantClosed() {
 	service := netip.AddrPortFrom(netip.MustParseAddr(w.service().Spec.ClusterIP), 80)
 	for _, name := range w.daemons {
 		inside, outside := w.divide(name)
-		w.eventually("the rules on "+name+" lead to "+fmt.Sprint(inside), func() error {
+		wait.Until(w.t, "the rules on "+name+" lead to "+fmt.Sprint(inside), func() error {
 			to, err := netns.Endpoints(w.rules(name))
 			if err == nil && !slices.Equal(to, inside) {
 				err = fmt.Errorf("they lead to %v", to)
@@ -114,7 +115,7 @@ func (w *walk) ask(from *netns.Namespace, service netip.AddrPort) []netip.AddrPo
 func (w *walk) wantNoRules() {
 	w.t.Helper()
 	for _, name := range w.daemons {
-		w.eventually("the Service has no rules on "+name, func() error {
+		wait.Until(w.t, "the Service has no rules on "+name, func() error {
 			if rules := w.rules(name); len(rules) > 0 {
 				return fmt.Errorf("it has %q", rules)
 			}

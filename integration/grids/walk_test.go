@@ -8,6 +8,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // TestManual does what the reader of SuperEdge's manual does, in its order, with its YAML as it is printed there, and
@@ -55,7 +56,7 @@ servicegrid.superedge.io/servicegrid-demo        location   servicegrid-demo-svc
 	// the two keeps creationTimestamp: null.
 	before := w.get("deployment,svc", whatItIs)
 	w.MustKubectl(w.t, "apply", "--server-side", "-f", sample("stateless"))
-	w.eventually("the Grids were looked at again", func() error {
+	wait.Until(w.t, "the Grids were looked at again", func() error {
 		if got := w.get("dg,sg", "{range .items[*]}{.metadata.generation}-{.status.observedGeneration} {end}"); got != "2-2 1-1 " {
 			return fmt.Errorf("their generations and those observed are %s", got)
 		}
@@ -184,7 +185,7 @@ deploymentgrid-demo-zone3   2/2     2            2           6s
 func (w *walk) end() {
 	w.MustKubectl(w.t, "delete", "dg,ssg,sg", "--all")
 	for _, kind := range []string{"deployment", "statefulset", "pod", "service"} {
-		w.eventually("the children are collected", func() error {
+		wait.Until(w.t, "the children are collected", func() error {
 			if left := strings.ReplaceAll(w.get(kind, "{.items[*].metadata.name}"), "kubernetes", ""); left != "" {
 				return fmt.Errorf("there are: %s", left)
 			}

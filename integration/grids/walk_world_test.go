@@ -110,11 +110,6 @@ func sample(folder string) string { return "../../deploy/samples/" + folder }
 
 func since(begin time.Time) time.Duration { return time.Since(begin).Round(10 * time.Millisecond) }
 
-func (w *walk) eventually(what string, ask func() error) {
-	w.t.Helper()
-	wait.Until(w.t, what, ask)
-}
-
 // get is what kubectl says of one object or kind, by a JSONPath.
 func (w *walk) get(what, path string) string {
 	w.t.Helper()
@@ -124,7 +119,7 @@ func (w *walk) get(what, path string) string {
 // prints waits until kubectl prints the same tables as the manual, ages and cluster IPs aside.
 func (w *walk) prints(want string, args ...string) {
 	w.t.Helper()
-	w.eventually("kubectl "+strings.Join(args, " ")+" prints what is wanted", func() error {
+	wait.Until(w.t, "kubectl "+strings.Join(args, " ")+" prints what is wanted", func() error {
 		out, err := w.Kubectl(args...)
 		if err != nil {
 			return err
@@ -139,7 +134,7 @@ func (w *walk) prints(want string, args ...string) {
 // describes waits until `kubectl describe svc` prints what the manual prints.
 func (w *walk) describes(want string) {
 	w.t.Helper()
-	w.eventually("kubectl describe svc prints what the manual prints", func() error {
+	wait.Until(w.t, "kubectl describe svc prints what the manual prints", func() error {
 		out, err := w.Kubectl("describe", "svc", theService)
 		if err == nil {
 			err = sameDescription(out, want)
@@ -212,7 +207,7 @@ func (w *walk) endpoints() map[netip.Addr]string {
 // wantEndpoints: the manual stresses that the Service has the endpoints of all units.
 func (w *walk) wantEndpoints(count int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("the Service has %d endpoints", count), func() error {
+	wait.Until(w.t, fmt.Sprintf("the Service has %d endpoints", count), func() error {
 		if all := w.endpoints(); len(all) != count {
 			return fmt.Errorf("it has %v", all)
 		}
@@ -224,7 +219,7 @@ func (w *walk) wantEndpoints(count int) {
 func (w *walk) wantRemoved(children ...string) {
 	w.t.Helper()
 	for _, child := range children {
-		w.eventually(child+" is removed", func() error {
+		wait.Until(w.t, child+" is removed", func() error {
 			if w.witness.of(child).gone.IsZero() {
 				return fmt.Errorf("it is there")
 			}
@@ -242,7 +237,7 @@ func (w *walk) wantRemoved(children ...string) {
 
 func (w *walk) wantEvent(reason, text string) {
 	w.t.Helper()
-	w.eventually("an Event "+reason+" tells of "+text, func() error {
+	wait.Until(w.t, "an Event "+reason+" tells of "+text, func() error {
 		all := w.get("events", `{range .items[?(@.reason=="`+reason+`")]}{.involvedObject.kind}/{.involvedObject.name}: {.message}{"\n"}{end}`)
 		if !strings.Contains(all, text) || !strings.Contains(all, "DeploymentGrid/deploymentgrid-demo: ") {
 			return fmt.Errorf("the Events of that reason are: %q", all)
@@ -254,7 +249,7 @@ func (w *walk) wantEvent(reason, text string) {
 // wantCondition waits until a condition is True with a reason, and says some words. It returns all it says.
 func (w *walk) wantCondition(of, condition, reason string, words ...string) (got string) {
 	w.t.Helper()
-	w.eventually(of+" is "+condition, func() error {
+	wait.Until(w.t, of+" is "+condition, func() error {
 		got = w.get(of, `{range .status.conditions[?(@.type=="`+condition+`")]}{.status} {.reason}: {.message}{end}`)
 		if !strings.HasPrefix(got, "True "+reason+": ") {
 			return fmt.Errorf("it is %q, want True with the reason %s", got, reason)
@@ -275,7 +270,7 @@ func (w *walk) wantCanaryStatus() {
 	w.t.Helper()
 	want := "zone1 2/2 MinimumReplicasAvailable test1 Ready, zone2 3/3 MinimumReplicasAvailable test2 Ready, " +
 		"zone3 2/2 MinimumReplicasAvailable test1 Ready"
-	w.eventually("the status is as the manual prints it", func() error {
+	wait.Until(w.t, "the status is as the manual prints it", func() error {
 		var g v1.DeploymentGrid
 		if err := json.Unmarshal([]byte(w.MustKubectl(w.t, "get", "dg", "deploymentgrid-demo", "-o", "json")), &g); err != nil {
 			return err

@@ -54,6 +54,8 @@ type Count struct {
 	all []Request
 	// sent and received are bytes of bodies, as they were on the wire.
 	sent, received atomic.Int64
+	// writing is how many writes are not answered yet.
+	writing atomic.Int64
 	// left is how many requests that halts selects are still answered; halted is closed with the
 	// last of them. A nil halts selects none.
 	left   int
@@ -126,6 +128,9 @@ func (c *Count) Requests(keep func(Request) bool) []Request {
 	return kept
 }
 
+// Writing returns how many writes are not answered yet. Those that are answered are among Writes.
+func (c *Count) Writing() int { return int(c.writing.Load()) }
+
 // Writes are the requests that were to change an object.
 func (c *Count) Writes() []Request { return c.Requests(Request.Write) }
 
@@ -154,6 +159,10 @@ func (t counted) RoundTrip(r *http.Request) (*http.Response, error) {
 		return halted(r)
 	}
 	request := parse(r)
+	if request.Write() {
+		t.count.writing.Add(1)
+		defer t.count.writing.Add(-1)
+	}
 	t.count.sent.Add(max(0, r.ContentLength))
 	answer, err := t.next.RoundTrip(r)
 	request.At = time.Now()

@@ -97,3 +97,26 @@ func TestHaltAfter(t *testing.T) {
 		}
 	}
 }
+
+// TestWriting: a write is under way until it is counted; a read never is.
+func TestWriting(t *testing.T) {
+	count := &Count{}
+	var during int
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { during = count.Writing() }))
+	defer server.Close()
+	web := http.Client{Transport: counted{count: count, next: http.DefaultTransport}}
+	for method, want := range map[string]int{"GET": 0, "DELETE": 1} {
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/api/v1/nodes/a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := web.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if during != want || count.Writing() != 0 {
+			t.Errorf("%s: %d writes were under way while it was, and %d are after it", method, during, count.Writing())
+		}
+	}
+}

@@ -52,6 +52,31 @@ func (p Patience) Until(t TB, what string, ask func() error) {
 	}
 }
 
+// Object is an object of a controller.
+type Object interface {
+	String() string
+	// Generations returns the generation of the spec, and the one that the status is about.
+	Generations() (spec, observed int64, err error)
+	// Writing returns how many writes of the controller are under way.
+	Writing() int
+}
+
+// Written waits until the status of the object is about the generation that the step has made, and no
+// write of the controller is under way: what a step made it write is then written and counted.
+func Written(t TB, o Object) {
+	t.Helper()
+	Until(t, "the status of "+o.String()+" is about its spec, and nothing is being written", func() error {
+		spec, observed, err := o.Generations()
+		if err != nil {
+			return err
+		}
+		if writing := o.Writing(); observed != spec || writing > 0 {
+			return fmt.Errorf("generation %d, observed %d, %d writes are under way", spec, observed, writing)
+		}
+		return nil
+	})
+}
+
 // For is the function For, which gives up when the patience is over.
 func (p Patience) For(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := p.Context(ctx)

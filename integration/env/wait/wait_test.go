@@ -86,6 +86,34 @@ func TestUntilEndsTheTest(t *testing.T) {
 	})
 }
 
+// grid is an Object that is in the next state each time it is asked.
+type grid struct {
+	states []struct{ spec, observed, writing int }
+	asked  int
+}
+
+func (g *grid) String() string { return "grid" }
+
+func (g *grid) Generations() (spec, observed int64, err error) {
+	if g.asked++; g.asked == 1 {
+		return 0, 0, errNotYet
+	}
+	s := g.states[g.asked-2]
+	return int64(s.spec), int64(s.observed), nil
+}
+
+func (g *grid) Writing() int { return g.states[g.asked-2].writing }
+
+// TestWritten: neither an older generation is enough, nor a status while a write is under way.
+func TestWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &grid{states: []struct{ spec, observed, writing int }{{3, 2, 0}, {3, 3, 2}, {3, 3, 0}, {3, 3, 0}}}
+		if Written(t, g); g.asked != 4 {
+			t.Errorf("Written asked %d times, want 4", g.asked)
+		}
+	})
+}
+
 // recorder keeps the text of a failure.
 type recorder struct {
 	testing.TB
