@@ -132,7 +132,7 @@ func (w *siteCluster) ask200(when, service string) {
 func (w *siteCluster) unready() {
 	w.t.Helper()
 	w.each(func(s *remoteSite) error {
-		return inTime(w.t.Context(), func(ctx context.Context) error {
+		return wait.Usual.For(w.t.Context(), func(ctx context.Context) error {
 			ready, err := w.endpoints(ctx, s)
 			if err == nil && len(ready) > 0 {
 				err = fmt.Errorf("%v are ready", ready)

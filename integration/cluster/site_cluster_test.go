@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -15,9 +14,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/machines"
-	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
-	"gridproxy/integration/env/wait"
 )
 
 // sitesNodeGrace is after how long without a word from its kubelet the cloud says that a Node, and
@@ -210,11 +207,4 @@ func (w *siteCluster) until(moment time.Time) {
 		w.t.Fatal(w.t.Context().Err())
 	case <-time.After(time.Until(moment)):
 	}
-}
-
-// inTime asks until there is no error any more, for as long as patience.
-func inTime(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, nodes.Patience)
-	defer cancel()
-	return wait.For(ctx, ask)
 }

@@ -152,7 +152,7 @@ func (w *siteCluster) daemon(machine string, flags ...string) (int, error) {
 
 // otherDaemon waits for a daemon that is not one that was killed.
 func (w *siteCluster) otherDaemon(machine string, killed int) error {
-	return inTime(w.t.Context(), func(context.Context) error {
+	return wait.Usual.For(w.t.Context(), func(context.Context) error {
 		pid, err := w.daemon(machine)
 		if err == nil && pid == killed {
 			err = fmt.Errorf("%s still has process %d", machine, pid)
@@ -168,7 +168,7 @@ func (w *siteCluster) replace(s *remoteSite, flag string) {
 		w.place(machine, "- "+flag)
 	}
 	for _, machine := range s.machines() {
-		w.must(inTime(w.t.Context(), func(ctx context.Context) error {
+		w.must(wait.Usual.For(w.t.Context(), func(ctx context.Context) error {
 			if _, err := w.daemon(machine, flag); err != nil {
 				return err
 			}

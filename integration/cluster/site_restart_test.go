@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // restart kills the proxy on one machine of each site, and asks a Service while it starts again:
@@ -120,7 +121,7 @@ func (w *siteCluster) answersNothing(when string, s *remoteSite) error {
 // time, the kubelet waits for an API server, twice for 30 s, before it mounts the Pod's volumes.
 func (w *siteCluster) firstAnswer(when string, s *remoteSite, on time.Time) error {
 	m := w.Machine(s.reboots)
-	err := inTime(w.t.Context(), func(context.Context) error {
+	err := wait.Usual.For(w.t.Context(), func(context.Context) error {
 		_, err := w.daemon(s.reboots)
 		return err
 	})
@@ -129,7 +130,7 @@ func (w *siteCluster) firstAnswer(when string, s *remoteSite, on time.Time) erro
 	}
 	daemon := time.Now()
 	to := w.vip(s.service("steady"))
-	err = inTime(w.t.Context(), func(ctx context.Context) error {
+	err = wait.Usual.For(w.t.Context(), func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // else a packet sent too early costs a second
 		defer cancel()
 		return s.ask(ctx, m.Namespace, to, answerWithin).last

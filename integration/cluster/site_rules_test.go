@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/integration/env/wait"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +16,7 @@ import (
 // right waits until all is right in a site: its Nodes and Pods are ready, and on each machine the
 // kernel leads every Service to the endpoints that the API server has, and to no others.
 func (w *siteCluster) right(ctx context.Context, s *remoteSite) error {
-	return inTime(ctx, func(ctx context.Context) error {
+	return wait.Usual.For(ctx, func(ctx context.Context) error {
 		if err := w.settled(ctx, s); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
@@ -107,10 +106,8 @@ func refused(count *nodes.Count) []nodes.Request {
 // idle waits until every right was used, and tells those that were not.
 func idle(t *testing.T, all []Right, count *nodes.Count) map[string]bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // an answer is noted after it was given
-	defer cancel()
 	names := map[string]bool{}
-	err := wait.For(ctx, func(context.Context) error {
+	err := wait.Usual.For(t.Context(), func(context.Context) error { // an answer is noted after it was given
 		if left := unused(all, count.Requests(nil)); len(left) > 0 {
 			return fmt.Errorf("nothing needs %v: take it out of the chart", left)
 		}

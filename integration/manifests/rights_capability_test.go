@@ -144,19 +144,18 @@ func confined(t *testing.T, n *netns.Namespace, binary, variant string, capabili
 // written waits until the daemon is ready. The error says why it is not: what it lacks, what it ended with, or that it
 // did neither in time.
 func written(ctx context.Context, n *netns.Namespace, daemon *netns.Process) error {
-	var failed error
-	err := wait.For(ctx, func(ctx context.Context) error {
+	return wait.For(ctx, func(ctx context.Context) error {
+		var ended error
 		select {
 		case <-daemon.Done(): // and its log is whole
-			failed = fmt.Errorf("it ended with code %d: %s", daemon.ExitCode(), daemon.Log())
+			ended = fmt.Errorf("it ended with code %d: %s", daemon.ExitCode(), daemon.Log())
 		default:
 		}
-		if failed = errors.Join(denied(daemon.Log().String()), failed); failed != nil {
-			return nil //nolint:nilerr // it ends the poll, and is returned below
+		if failed := errors.Join(denied(daemon.Log().String()), ended); failed != nil {
+			return wait.Stop(failed)
 		}
 		return n.Readyz(ctx)
 	})
-	return errors.Join(failed, err)
 }
 
 // has checks that a process has so many capabilities.

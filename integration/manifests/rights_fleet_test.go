@@ -13,6 +13,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,7 +61,7 @@ func newFleetHub(t *testing.T) *fleetHub {
 // run runs grid-controller and returns what it writes.
 func (h *fleetHub) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), nodes.Patience)
+	ctx, cancel := wait.Usual.Context(t.Context())
 	defer cancel()
 	var out, problems bytes.Buffer
 	cmd := exec.CommandContext(ctx, h.binary, args...)

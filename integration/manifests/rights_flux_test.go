@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,7 +94,7 @@ func (h *fleetHub) startFlux(t *testing.T, flux apiserver.Flux, deployment strin
 		t.Fatal(err)
 	}
 	t.Cleanup(relay.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), nodes.Patience)
+	ctx, cancel := wait.Usual.Context(t.Context())
 	defer cancel()
 	// Only a Pod knows the namespace of its Lease.
 	args := append(d.Spec.Template.Spec.Containers[0].Args, "--enable-leader-election=false")

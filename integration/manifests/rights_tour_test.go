@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -272,27 +273,24 @@ func (r *tour) leave() error {
 
 // until asks until there is no error, something was refused, or the controller has ended.
 func (r *tour) until(what string, ask func() error) error {
-	ctx, cancel := context.WithTimeout(r.t.Context(), nodes.Patience)
-	defer cancel()
-	for {
-		if len(refused(r.count)) > 0 {
-			return errRefused
-		}
+	err := wait.Usual.For(r.t.Context(), func(context.Context) error {
 		err := ask()
-		if err == nil {
-			return nil
-		}
 		select {
 		case <-r.controller.Done():
-			if len(refused(r.count)) > 0 {
-				return errRefused
+			if err != nil {
+				err = wait.Stop(fmt.Errorf("%w: %w", errEnded, err))
 			}
-			return fmt.Errorf("%s: %w: %w", what, errEnded, err)
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, err)
-		case <-time.After(20 * time.Millisecond):
+		default:
 		}
+		if len(refused(r.count)) > 0 {
+			return wait.Stop(errRefused)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
+	return nil
 }
 
 func (r *tour) object(of schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {

@@ -122,9 +122,7 @@ func (w *world) end(machine string, signal syscall.Signal) {
 
 // another waits until gridproxy on a machine is another process than before, and ready.
 func (w *world) another(machine string, before int) error {
-	ctx, cancel := w.within()
-	defer cancel()
-	return wait.For(ctx, func(ctx context.Context) error {
+	return wait.Usual.For(w.t.Context(), func(ctx context.Context) error {
 		if err := w.Machine(machine).Namespace.Readyz(ctx); err != nil {
 			return err
 		}

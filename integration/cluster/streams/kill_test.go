@@ -84,9 +84,7 @@ func (w *world) counts(prefix string, want int) {
 // killOnce waits until the daemon of a machine, another process than before, runs a program that writes
 // rules, and kills the daemon then.
 func (w *world) killOnce(machine string, before int) (killed int, err error) {
-	ctx, cancel := w.within()
-	defer cancel()
-	err = wait.For(ctx, func(context.Context) error {
+	err = wait.Usual.For(w.t.Context(), func(context.Context) error {
 		if killed = w.pid(machine, "gridproxy"); killed == 0 || killed == before {
 			return fmt.Errorf("gridproxy on %s is process %d, after %d", machine, killed, before)
 		}
@@ -95,7 +93,7 @@ func (w *world) killOnce(machine string, before int) (killed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// Closer than Poll looks: the program lives for some milliseconds.
+	// Closer than package wait looks: the program lives for some milliseconds.
 	for end := time.Now().Add(patience); !writes(killed); time.Sleep(200 * time.Microsecond) {
 		if time.Now().After(end) {
 			return killed, fmt.Errorf("gridproxy on %s, process %d, was not seen to write rules within %s, while a Service changed", machine, killed, patience)

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/netns"
-	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 
@@ -21,8 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// patience is how long is waited for one thing that must happen.
-const patience = nodes.Patience
+// patience bounds each command that waits by itself.
+const patience = 2 * time.Minute
 
 // world is the cluster, and the connections that go on in it.
 type world struct {
@@ -71,7 +71,7 @@ func (w *world) must(err error) {
 }
 
 func (w *world) within() (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(w.t.Context(), patience, fmt.Errorf("not so within %s", patience))
+	return wait.Usual.Context(w.t.Context())
 }
 
 func (w *world) note(format string, args ...any) {

@@ -10,9 +10,6 @@ import (
 	"gridproxy/integration/env/apiserver"
 )
 
-// Patience is how long is waited for what must happen.
-const Patience = 2 * time.Minute
-
 // ForTest builds what is missing, with progress on standard error, starts a Cluster that ends with
 // the test, and shows the end of its logs if the test fails.
 func ForTest(t testing.TB, o Options) *Cluster {

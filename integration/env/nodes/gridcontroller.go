@@ -14,6 +14,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	"sigs.k8s.io/yaml"
 )
@@ -147,7 +148,7 @@ func (c *Cluster) applyRights(file string) error {
 // WaitReady waits until /readyz answers 200.
 func (g *GridController) WaitReady(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := wait.Usual.Context(t.Context())
 	defer cancel()
 	err := g.child.WaitFor(ctx, func(ctx context.Context) error {
 		_, err := g.Get(ctx, g.Healthz, "/readyz")

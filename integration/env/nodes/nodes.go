@@ -1,9 +1,10 @@
 package nodes
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
+
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +19,7 @@ func (c *Cluster) AddNode(t testing.TB, name string, labels map[string]string) {
 // AddNodes makes many Nodes, several at a time.
 func (c *Cluster) AddNodes(t testing.TB, nodes ...Node) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := wait.Usual.Context(t.Context())
 	defer cancel()
 	if err := c.Kubelets.Add(ctx, nodes...); err != nil {
 		t.Fatal(err)

@@ -222,9 +222,7 @@ func (m *monitored) ask(ctx context.Context, path string, data any) error {
 // hasData waits until a query returns a number, unless it is about metrics that are not there.
 func (m *monitored) hasData(where, query string) {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), nodes.Patience)
-	defer cancel()
-	err := wait.For(ctx, func(ctx context.Context) error {
+	err := wait.Usual.For(m.t.Context(), func(ctx context.Context) error {
 		var data struct {
 			Result []struct {
 				Metric map[string]string
@@ -257,9 +255,7 @@ func (m *monitored) rulesWork() {
 		"GridproxyServiceWithoutEndpoints": true, "GridproxyMalformedAnnotations": true,
 		"GridSiteCondition": true, "GridLabelsKept": true,
 	}
-	ctx, cancel := context.WithTimeout(m.t.Context(), nodes.Patience)
-	defer cancel()
-	err := wait.For(ctx, func(ctx context.Context) error {
+	err := wait.Usual.For(m.t.Context(), func(ctx context.Context) error {
 		var data struct {
 			Groups []struct {
 				Rules []struct{ Name, State, Health, LastError string }
