@@ -147,8 +147,6 @@ func (s *machinesStage) show(ctx context.Context) error {
 // machineRequests are from each machine.
 const machineRequests = 20
 
-var errLeft = errors.New("closure did not hold")
-
 // ask asks the Service from a Pod on each machine, all at the same time, on a connection for each
 // request.
 func (s *machinesStage) ask(ctx context.Context) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -12,21 +11,15 @@ import (
 // TestMachinesDemo plays the whole demo: closure holds, and no file is left.
 func TestMachinesDemo(t *testing.T) {
 	need.Cluster(t)
-	t.Setenv("TMPDIR", t.TempDir())
-	var out strings.Builder
-	s := &machinesStage{}
-	if err := errors.Join(s.Show(t.Context(), &out), s.Close()); err != nil {
-		t.Fatalf("%v\n%s", err, &out)
-	}
+	out := show(t, &machinesStage{})
 	for _, want := range []string{
 		"node/gz-2   Ready", "deployment.apps/deploymentgrid-demo-guangzhou   2/2", "80 requests: 0 left their unit, 0 failed",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the demo does not show %q:\n%s", want, &out)
+		if !strings.Contains(out, want) {
+			t.Errorf("the demo does not show %q:\n%s", want, out)
 		}
 	}
-	t.Logf("\n%s", &out)
-	netns.NothingLeft(t)
+	t.Logf("\n%s", out)
 }
 
 // TestMachinesInterrupt ends the demo when everything runs, as Ctrl-C does.

@@ -81,11 +81,17 @@ func (s *stage) Show(ctx context.Context, out io.Writer) (err error) {
 	return conclude(out, before, after)
 }
 
+// errLeft reports that an endpoint outside of the caller's unit answered.
+var errLeft = errors.New("closure did not hold")
+
 func conclude(out io.Writer, before, after netns.Verdict) error {
 	total := netns.Verdict{Asked: before.Asked + after.Asked, Left: before.Left + after.Left, Failed: before.Failed + after.Failed}
 	fmt.Fprintf(out, "\n  %d requests: %d left their unit, %d failed.\n", total.Asked, total.Left, total.Failed)
-	if !total.Good() {
-		return errors.New("closure did not hold")
+	switch {
+	case total.Left > 0:
+		return errLeft
+	case total.Failed > 0:
+		return fmt.Errorf("%d of %d requests were not answered", total.Failed, total.Asked)
 	}
 	return nil
 }

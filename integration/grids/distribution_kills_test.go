@@ -32,7 +32,7 @@ func (d *distribution) kills() {
 		seed, err = strconv.ParseUint(text, 10, 64)
 		d.must(err)
 	}
-	d.t.Logf("seed %d", seed)
+	d.t.Logf("seed %d (repeat with GRIDPROXY_FEDERATION_SEED=%d)", seed, seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	d.populate()
 	services := d.services()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/promise"
 	"gridproxy/integration/env/wait"
 )
 
@@ -69,7 +70,13 @@ func (w *walk) wantClosed() {
 			return err
 		})
 		for _, from := range []*netns.Namespace{w.lab.Client(name).Namespace, w.lab.Node(name).Namespace} {
-			if answered := w.ask(from, service); !slices.Equal(answered, inside) {
+			answered := w.ask(from, service)
+			for _, other := range outside {
+				if slices.Contains(answered, other) {
+					promise.Broken(w.t, promise.Closure, "%s got an answer of %s, which is outside of its unit", from.Name, other)
+				}
+			}
+			if !slices.Equal(answered, inside) {
 				w.t.Errorf("%s got answers of %v, want all of %v and no other", from.Name, answered, inside)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/promise"
 	"gridproxy/integration/env/traffic"
 
 	"golang.org/x/sys/unix"
@@ -216,10 +217,10 @@ func (f dnsFault) run(t *testing.T, programs dnsPrograms, queries int) traffic.T
 	d.await(max(queries, began+(f.outage+2)*f.rate)) // what fails too late is seen
 	tally := d.stopLoad(struck)
 	if answered := tally.Count[dnsOfCluster]; f.closed && answered > 0 {
-		t.Errorf("%d queries were answered by the DNS of the cluster, where headless Services are open", answered)
+		promise.Broken(t, promise.Closure, "%d queries were answered by the DNS of the cluster, where headless Services are open", answered)
 	}
 	if wrong := tally.Count[traffic.Wrong]; wrong > 0 {
-		t.Errorf("%d answers were wrong", wrong)
+		promise.Broken(t, promise.Answer, "%d answers were wrong", wrong)
 	}
 	d.must(tally.NotMeasured())
 	return tally

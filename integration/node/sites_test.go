@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/promise"
 	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +57,7 @@ func TestSitesSoak(t *testing.T) {
 		seed, err = strconv.ParseUint(text, 10, 64)
 		s.must(err)
 	}
-	t.Logf("seed %d", seed)
+	t.Logf("seed %d (repeat with GRIDPROXY_SOAK_SITES_SEED=%d)", seed, seed)
 	s.random = rand.New(rand.NewPCG(seed, 1))
 	for _, name := range serviceNames() {
 		s.create(name)
@@ -177,6 +179,9 @@ func (s *sites) check(after string) {
 	for i, err := range errs {
 		if err != nil {
 			n := s.nodes[i]
+			if errors.Is(err, errLeak) {
+				promise.Broken(s.t, promise.Closure, "after %s: %v", after, err)
+			}
 			s.t.Errorf("after %s, %s (cut off: %v; daemon killed since: %v): %v\nits daemon said:\n%s", after, n.Name, n.isCut(), n.killed, err, n.daemon.Log())
 		}
 	}

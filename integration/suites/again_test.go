@@ -3,10 +3,13 @@ package suites
 import (
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"gridproxy/integration/env/promise"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -72,6 +75,25 @@ func TestProofs(t *testing.T) {
 	sum := Summary{Failed: 1, FailedTests: []FailedTest{{Name: "TestB"}}}
 	if _, tests := ToTryAgain([]Result{{Suite: "s", Outcome: TimedOut, Summary: sum}}); len(tests) > 0 {
 		t.Error("a suite that was killed at its limit is tried again")
+	}
+}
+
+// notedTest is a test whose output is read here.
+type notedTest struct {
+	testing.TB
+	output strings.Builder
+}
+
+func (t *notedTest) Output() io.Writer         { return &t.output }
+func (*notedTest) Helper()                     {}
+func (t *notedTest) Errorf(f string, _ ...any) { t.output.WriteString(f) }
+
+// TestPromise: what package promise prints is a proof.
+func TestPromise(t *testing.T) {
+	noted := &notedTest{}
+	promise.Broken(noted, promise.Closure, "gz-1 answered")
+	if got := noted.output.String(); proofIn(got) == "" || !strings.HasSuffix(got, "\ngz-1 answered") {
+		t.Errorf("a broken promise prints %q", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/promise"
 	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 
@@ -104,15 +105,18 @@ func (w *world) blocks(service string, pods map[string]string) {
 		fmt.Fprintf(os.Stderr, "  %-10s %-23s", units[r.machine], r.machine+" "+r.name)
 		for _, pod := range columns {
 			inside := units[pods[pod]] == units[r.machine]
-			if n := r.answers[pod]; n > 0 != inside {
-				w.t.Errorf("%s, %s (%s, %s): %s on %s (%s) answered %d times", service, r.name, r.machine, units[r.machine], pod, pods[pod], units[pods[pod]], n)
+			switch n := r.answers[pod]; {
+			case n > 0 && !inside:
+				promise.Broken(w.t, promise.Closure, "%s, %s (%s, %s): %s on %s (%s) answered %d times", service, r.name, r.machine, units[r.machine], pod, pods[pod], units[pods[pod]], n)
+			case n == 0 && inside:
+				w.t.Errorf("%s, %s (%s, %s): %s on %s did not answer", service, r.name, r.machine, units[r.machine], pod, pods[pod])
 			}
 			fmt.Fprintf(os.Stderr, " %6d", r.answers[pod])
 			delete(r.answers, pod)
 		}
 		fmt.Fprintln(os.Stderr)
 		if len(r.answers) > 0 {
-			w.t.Errorf("%s, %s (%s): Pods answered that are no endpoints: %v", service, r.name, r.machine, r.answers)
+			promise.Broken(w.t, promise.Closure, "%s, %s (%s): Pods answered that are no endpoints: %v", service, r.name, r.machine, r.answers)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/promise"
 	"gridproxy/integration/env/traffic"
 )
 
@@ -77,7 +78,7 @@ func (w *world) tell(when string, lost []traffic.Loss) {
 	w.t.Helper()
 	for i, l := range lost {
 		if i < 10 {
-			w.t.Errorf("%s: lost: %s", when, l)
+			promise.Broken(w.t, promise.Connection, "%s: lost: %s", when, l)
 		}
 	}
 	if len(lost) > 10 {

@@ -1,9 +1,13 @@
 package netns
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
+
+// ErrOther is wrapped by the errors about an answer of a Pod that must not answer.
+var ErrOther = errors.New("another Pod answered")
 
 // Hear asks who is there, at least and at most so often: each answer must be of one of those wanted, and all
 // of them must be heard.
@@ -15,7 +19,7 @@ func Hear(want []string, least, most int, ask func() (string, error)) error {
 			return fmt.Errorf("want an answer of %s: %w", want, err)
 		}
 		if !slices.Contains(want, name) {
-			return fmt.Errorf("%s answered, want one of %s", name, want)
+			return fmt.Errorf("%w: %s, want one of %s", ErrOther, name, want)
 		}
 		heard[name] = true
 	}

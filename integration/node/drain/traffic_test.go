@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/promise"
 	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 )
@@ -34,7 +35,7 @@ func (w *world) none(c *traffic.Calls) {
 	w.t.Logf("%d short connections, %d lost, %d sent a packet again, the slowest took %s: %s, while each way was answered %.1f times",
 		a.Short, len(a.Lost), a.Resent, a.Slowest.Round(time.Millisecond), a.SlowestAt, a.Meanwhile)
 	for _, l := range a.Lost[:min(len(a.Lost), mostShown)] {
-		w.t.Errorf("lost: %s", l)
+		promise.Broken(w.t, promise.Connection, "lost: %s", l)
 	}
 	if len(a.Lost) > mostShown {
 		w.t.Errorf("%d connections were lost in all", len(a.Lost))

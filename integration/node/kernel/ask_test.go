@@ -106,7 +106,7 @@ func (w *world) refuses(ctx context.Context, from *netns.Namespace, network stri
 	a, err := ask(ctx, from, network, to)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s from %s to %s: %s answered, want it refused", network, from.Name, to, a.Pod)
+		return fmt.Errorf("%s from %s to %s: %w: %s, want it refused", network, from.Name, to, netns.ErrOther, a.Pod)
 	case network == "udp" && w.Lab.Node(from.Name) != nil && errors.Is(err, syscall.EPERM):
 		return nil
 	case !errors.Is(err, syscall.ECONNREFUSED):

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/promise"
 	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,7 +101,11 @@ func (w *world) holds(ask func(context.Context) error) {
 	}
 	ctx, cancel := w.within()
 	defer cancel()
-	w.must(ask(ctx))
+	err := ask(ctx)
+	if errors.Is(err, netns.ErrOther) {
+		promise.Broken(w.t, promise.Closure, "while nothing changes: %v", err)
+	}
+	w.must(err)
 }
 
 // apply writes the manifests as they are now, and from then on their effect is waited for.
