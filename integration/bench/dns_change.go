@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,4 +112,34 @@ func (c *dnsCompare) change(ctx context.Context, s *dnsServers, of namedService)
 		}
 	}
 	return nil
+}
+
+// measureLag changes the slice of a headless Service and asks grid-dns and CoreDNS in turn until both
+// answer with the change. It returns how much later grid-dns did, by change, ascending.
+func (c *dnsCompare) measureLag(ctx context.Context, s *dnsServers) ([]time.Duration, error) {
+	of := namedService{10}
+	say("%d changes of one EndpointSlice: when grid-dns and CoreDNS answer with it", c.changes)
+	var lags []time.Duration
+	for i := range c.changes {
+		time.Sleep(betweenSlices)
+		changed := i%2 == 0
+		if _, err := c.world.api.DiscoveryV1().EndpointSlices(of.namespace()).Update(ctx, of.slice(changed), metav1.UpdateOptions{}); err != nil {
+			return nil, fmt.Errorf("changing EndpointSlice %s: %w", of.name(), err)
+		}
+		known := map[string]time.Time{}
+		for deadline := time.Now().Add(answerLimit); len(known) < 2; {
+			for _, name := range []string{dnsOfUnit, dnsOfCluster} {
+				addrs, err := c.ask(s.named(name), of)
+				if known[name].IsZero() && err == nil && of.in(addrs, changed) {
+					known[name] = time.Now()
+				}
+			}
+			if time.Now().After(deadline) {
+				return nil, fmt.Errorf("%s after a change only %v answer with it: %v", answerLimit, slices.Collect(maps.Keys(known)), s.alive())
+			}
+		}
+		lags = append(lags, known[dnsOfUnit].Sub(known[dnsOfCluster]))
+	}
+	slices.Sort(lags)
+	return lags, nil
 }

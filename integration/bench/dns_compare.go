@@ -116,6 +116,7 @@ type dnsResult struct {
 	steady    map[string][]dnsLoad // at rate
 	memory    map[string][]float64 // resident, in bytes
 	changes   []dnsChange
+	lags      []time.Duration // of grid-dns behind CoreDNS, by change, ascending
 }
 
 func newDNSResult(services int) dnsResult {
@@ -155,8 +156,11 @@ func (c *dnsCompare) measure(ctx context.Context, services int, last bool) (r dn
 			return r, err
 		}
 	}
-	if last {
-		r.changes, err = c.measureChanges(ctx, s)
+	if !last {
+		return r, nil
+	}
+	if r.changes, err = c.measureChanges(ctx, s); err == nil {
+		r.lags, err = c.measureLag(ctx, s)
 	}
 	return r, err
 }

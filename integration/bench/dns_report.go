@@ -39,6 +39,11 @@ func (c *dnsCompare) report(results []dnsResult, facts []string) string {
 			}
 			fmt.Fprintf(&b, ", programs that gridproxy starts %s.\n", short(change.started))
 		}
+		const rounding = 10 * time.Microsecond
+		if n := len(r.lags); n > 0 {
+			fmt.Fprintf(&b, "\ngrid-dns answers with a change later than CoreDNS by %s in half of %d changes, from %s to %s.\n",
+				r.lags[n/2].Round(rounding), n, r.lags[0].Round(rounding), r.lags[n-1].Round(rounding))
+		}
 	}
 	return b.String()
 }
