@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
 
@@ -64,10 +65,10 @@ func (w *namesCluster) upgrades(values string) {
 // has not been replaced, gets those of its unit, at the address that it has always asked.
 func (w *namesCluster) wired() {
 	w.t.Helper()
-	w.allAnswered(fateCluster)
+	w.allAnswered(traffic.Remote)
 	before := w.podsOfUsers()
 	w.follows("Turn it on")
-	w.allAnswered(fateLocal)
+	w.allAnswered(traffic.Local)
 	for _, m := range w.Machines() {
 		w.isLocal(m.Name)
 		set, err := m.Run(w.t.Context(), nil, "ipset", "list", "KUBE-LOCAL-DNS")
@@ -81,12 +82,13 @@ func (w *namesCluster) wired() {
 	}
 }
 
-// allAnswered waits until queries from every machine of the units have a fate.
-func (w *namesCluster) allAnswered(by queryFate) {
+// allAnswered waits until queries from every machine of the units are answered by the server there,
+// or by kube-dns, the remote one.
+func (w *namesCluster) allAnswered(by traffic.Outcome) {
 	w.t.Helper()
 	for _, machine := range slices.Sorted(maps.Keys(unitOf())) {
 		want := loadedBefore
-		if by == fateLocal {
+		if by == traffic.Local {
 			want = loadAnswers()[unitOf()[machine]]
 		}
 		w.becomes(machine, loadName, want)
@@ -117,7 +119,7 @@ func (w *namesCluster) switchedOff() {
 	w.t.Helper()
 	w.whileAsked("dns.enabled=false", fewLost, func() {
 		w.follows("Remove it")
-		w.allAnswered(fateCluster)
+		w.allAnswered(traffic.Remote)
 	})
 	for _, m := range w.Machines() {
 		wait.Until(w.t, "nothing of DNS is left on "+m.Name, func() error {
@@ -157,7 +159,7 @@ func (w *namesCluster) switchedOn() {
 	w.t.Helper()
 	w.whileAsked("dns.enabled=true", fewLost, func() {
 		w.follows("Turn it on")
-		w.allAnswered(fateLocal)
+		w.allAnswered(traffic.Local)
 	})
 }
 
@@ -167,11 +169,11 @@ func (w *namesCluster) upgradedServers() {
 	w.t.Helper()
 	const selector = "app.kubernetes.io/name=grid-dns"
 	before := w.podsIn(chart.Namespace, selector)
-	figures := w.whileAsked("upgrade", fewLost, func() {
+	tally := w.whileAsked("upgrade", fewLost, func() {
 		w.upgrades("--set dns.resources.limits.memory=300Mi")
 		w.gone(before)
 	})
-	if n, local := figures[fateCluster], figures[fateLocal]; n > local/100 {
+	if n, local := tally.Count[traffic.Remote], tally.Count[traffic.Local]; n > local/100 {
 		w.t.Errorf("during the upgrade %d queries were answered by kube-dns, and %d on their machine", n, local)
 	}
 }
@@ -192,7 +194,7 @@ func (w *namesCluster) uninstalled() {
 	all := w.podsIn(chart.Namespace, "app.kubernetes.io/part-of=gridproxy")
 	w.whileAsked("helm uninstall", fewAtTheEnd, func() {
 		w.types("helm uninstall gridproxy --namespace gridproxy %s", waitFlags)
-		w.allAnswered(fateCluster)
+		w.allAnswered(traffic.Remote)
 		w.gone(all)
 	})
 	binary := program.ForTest(w.t, program.Gridproxy)
