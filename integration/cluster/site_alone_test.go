@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,7 +92,7 @@ func (w *siteCluster) withoutGrace() {
 	w.cutOff()
 	w.unready()
 	defer w.lateKubelets()()
-	if sum := w.askThrough(cut, 75*time.Second, "steady-"); sum[ours]["steady-"].failed() == 0 {
+	if sum := w.askThrough(cut, 75*time.Second, "steady-"); unanswered(sum[ours]["steady-"]) == 0 {
 		w.t.Error("without grace no request failed: the test does not see waves")
 	}
 }
@@ -105,12 +106,12 @@ func (w *siteCluster) ask200(when, service string) {
 		if service != "web" {
 			name += s.unit
 		}
-		from := map[string]asked{}
+		from := map[string]traffic.Tally{}
 		var mu sync.Mutex
 		var asking sync.WaitGroup
 		for _, machine := range s.machines() {
 			asking.Go(func() {
-				got := s.times(w.t.Context(), n, w.Machine(machine).Namespace, w.vip(name))
+				got := s.times(w.t.Context(), n, traffic.Way{From: w.Machine(machine).Namespace, To: w.vip(name)})
 				mu.Lock()
 				defer mu.Unlock()
 				from[machine] = got
@@ -120,8 +121,8 @@ func (w *siteCluster) ask200(when, service string) {
 		for i, machine := range s.machines() {
 			got := from[machine]
 			w.figures.set(fmt.Sprintf("%s: %s from machine %d", when, service, i+1), s.proxy, "%s", got)
-			if s.proxy == ours && got.failed() > 0 {
-				w.t.Errorf("%s: %s from %s: %s; %s", when, service, machine, got, got.list(time.Now()))
+			if s.proxy == ours {
+				w.allAnswered(fmt.Sprintf("%s: %s from %s", when, service, machine), got, w.began)
 			}
 		}
 		return nil
@@ -201,13 +202,12 @@ func (w *siteCluster) evicted(app string, deadline time.Time) {
 func (w *siteCluster) comeBack(when string, after time.Duration, services ...string) {
 	w.t.Helper()
 	for service, got := range w.askThrough(when, after, services...)[ours] {
-		say := w.t.Errorf
+		who := fmt.Sprintf("%s: clients of %s, times since the return", when, service)
 		if service == "evicted-" || service == "scaled-" {
-			say = w.t.Logf
+			w.t.Logf("%s: %s%s", who, got, got.List(w.returned))
+			continue
 		}
-		if got.failed() > 0 {
-			say("%s: clients of %s: %s, after the return:%s", when, service, got, got.list(w.returned))
-		}
+		w.allAnswered(who, got, w.returned)
 	}
 }
 
@@ -217,7 +217,7 @@ const beforeReturn = 2 * time.Second
 // askThrough gives the link back so long after the cut began. Clients ask before it and after it,
 // until everything is right in both sites, at least for afterReturn. It returns the outcome by
 // proxy and Service.
-func (w *siteCluster) askThrough(when string, after time.Duration, services ...string) map[string]map[string]asked {
+func (w *siteCluster) askThrough(when string, after time.Duration, services ...string) map[string]map[string]traffic.Tally {
 	w.t.Helper()
 	w.until(w.began.Add(after - beforeReturn))
 	c := w.clients(services...)
@@ -230,7 +230,7 @@ func (w *siteCluster) askThrough(when string, after time.Duration, services ...s
 		return err
 	})
 	w.until(w.returned.Add(afterReturn))
-	sums := c.stop()
+	sums := w.stop(c)
 	for proxy, sum := range sums {
 		for service, got := range sum {
 			w.figures.set(when+": clients of "+service, proxy, "%s", got)

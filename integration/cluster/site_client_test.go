@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -36,99 +36,54 @@ func (w *siteCluster) readVIPs() {
 	}
 }
 
-// asked is what became of the requests of one client or of several.
-type asked struct {
-	requests, answered int
-	left               int // answers from a machine of another unit
-	last               error
-	first, until       time.Time // of the first failed one its begin, of the last one its end
-	failures           []failure // the first few
-}
+// unanswered returns how many requests were not answered from the unit of their site.
+func unanswered(t traffic.Tally) int { return len(t.Failed) + t.Count[traffic.Remote] }
 
-// failure is a request that was not answered.
-type failure struct {
-	at  time.Time
-	err error
-}
-
-// manyFailures are enough to find out why.
-const manyFailures = 20
-
-// list is what failed, and when, after a moment.
-func (a asked) list(begin time.Time) string {
-	var b strings.Builder
-	for _, f := range a.failures {
-		fmt.Fprintf(&b, "\n%8s  %v", f.at.Sub(begin).Round(time.Millisecond), f.err)
+// allAnswered is an error unless all requests were answered from the unit of their site.
+func (w *siteCluster) allAnswered(who string, got traffic.Tally, since time.Time) {
+	w.t.Helper()
+	if n := got.Count[traffic.Remote]; n > 0 {
+		w.t.Errorf("%s: %d requests were answered by another unit", who, n)
 	}
-	if a.last != nil {
-		fmt.Fprintf(&b, "\n%8s  is the end of the last one: %v", a.until.Sub(begin).Round(time.Millisecond), a.last)
+	if err := got.NotMeasured(); err != nil {
+		w.t.Logf("%s: %s", who, got)
+		w.t.Error(err)
+	} else if len(got.Failed) > 0 {
+		w.t.Errorf("%s: %s%s", who, got, got.List(since))
 	}
-	return b.String()
-}
-
-func (a asked) String() string {
-	text := fmt.Sprintf("%d of %d", a.answered, a.requests)
-	if a.left > 0 {
-		text += fmt.Sprintf(" (%d left the unit)", a.left)
-	}
-	if !a.first.IsZero() {
-		text += fmt.Sprintf(", failures over %s", a.until.Sub(a.first).Round(100*time.Millisecond))
-	}
-	return text
-}
-
-// failed is how many requests were not answered from the unit.
-func (a asked) failed() int { return a.requests - a.answered + a.left }
-
-func (a asked) plus(b asked) asked {
-	a.requests, a.answered, a.left = a.requests+b.requests, a.answered+b.answered, a.left+b.left
-	if b.last != nil {
-		a.last = b.last
-	}
-	if a.first.IsZero() || !b.first.IsZero() && b.first.Before(a.first) {
-		a.first = b.first
-	}
-	a.failures = append(a.failures, b.failures...)
-	a.failures = a.failures[:min(len(a.failures), manyFailures)]
-	if b.until.After(a.until) {
-		a.until = b.until
-	}
-	return a
 }
 
 // ask asks once, on a new connection, from a machine of a site.
-func (s *remoteSite) ask(ctx context.Context, from *netns.Namespace, to netip.AddrPort, within time.Duration) asked {
-	begin := time.Now()
+func (s *remoteSite) ask(ctx context.Context, way traffic.Way, within time.Duration) traffic.Question {
+	q := traffic.Question{Way: way, Due: time.Now(), Outcome: traffic.Remote}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	page, err := from.Get(ctx, to, "/")
+	page, err := way.From.Get(ctx, way.To, "/")
 	if err != nil {
-		return asked{requests: 1, last: err, first: begin, until: time.Now(), failures: []failure{{begin, err}}}
+		q.Outcome, q.Err = traffic.Lost, err
+	} else if m := nodeName.FindSubmatch(page.Text); m != nil && slices.Contains(s.machines(), string(m[1])) {
+		q.Outcome = traffic.Local
 	}
-	a := asked{requests: 1, answered: 1}
-	if m := nodeName.FindSubmatch(page.Text); m == nil || !slices.Contains(s.machines(), string(m[1])) {
-		a.left = 1
-	}
-	return a
+	return q
 }
 
 // times asks a number of times from one machine. In kube-proxy's site, requests that fail have no
 // answer after any time.
-func (s *remoteSite) times(ctx context.Context, n int, from *netns.Namespace, to netip.AddrPort) asked {
+func (s *remoteSite) times(ctx context.Context, n int, way traffic.Way) traffic.Tally {
 	const abreast = 25
 	within := answerWithin
 	if s.proxy == ours {
 		within = resentWithin
 	}
-	var sum asked
+	var sum traffic.Tally
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	for range abreast {
 		running.Go(func() {
 			for range n / abreast {
-				a := s.ask(ctx, from, to, within)
+				q := s.ask(ctx, way, within)
 				mu.Lock()
-				sum = sum.plus(a)
+				sum = sum.With(q)
 				mu.Unlock()
 			}
 		})
@@ -137,61 +92,66 @@ func (s *remoteSite) times(ctx context.Context, n int, from *netns.Namespace, to
 	return sum
 }
 
-// clients ask all the time, from each machine of each site.
-type clients struct {
-	running sync.WaitGroup
-	end     context.CancelFunc
-
-	mu  sync.Mutex
-	sum map[string]map[string]asked // by proxy and Service
+// siteAsker asks from one machine of a site, all the time.
+type siteAsker struct {
+	site   *remoteSite
+	way    traffic.Way
+	asking sync.WaitGroup
 }
 
-// between two requests of one client.
-const between = 100 * time.Millisecond
+func (a *siteAsker) Ask(done func(traffic.Outcome, error)) error {
+	a.asking.Go(func() {
+		q := a.site.ask(context.Background(), a.way, resentWithin)
+		done(q.Outcome, q.Err)
+	})
+	return nil
+}
+
+func (a *siteAsker) Close() { a.asking.Wait() }
+
+// machineRate is how often the client on one machine asks, per second.
+const machineRate = 10
+
+// clients ask all the time, from each machine of each site: loads by proxy and Service.
+type clients map[string]map[string]*traffic.Load
 
 // clients starts asking. A Service ends in "-" if each site has its own one.
-func (w *siteCluster) clients(services ...string) *clients {
+func (w *siteCluster) clients(services ...string) clients {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
-	c := &clients{end: cancel, sum: map[string]map[string]asked{}}
+	c := clients{}
 	for _, s := range w.sites {
-		c.sum[s.proxy] = map[string]asked{}
+		c[s.proxy] = map[string]*traffic.Load{}
 		for _, service := range services {
 			name := service
 			if strings.HasSuffix(service, "-") {
 				name += s.unit
 			}
-			to := w.vip(name)
+			var ways []traffic.Way
 			for _, machine := range s.machines() {
-				from := w.Machine(machine).Namespace
-				c.running.Go(func() { c.keepAsking(ctx, s, service, from, to) })
+				ways = append(ways, traffic.Way{From: w.Machine(machine).Namespace, To: w.vip(name)})
 			}
+			open := func(way traffic.Way) (traffic.Asker, error) { return &siteAsker{site: s, way: way}, nil }
+			load := traffic.Start(machineRate*len(ways), open, ways...)
+			w.t.Cleanup(func() { _, _ = load.Stop() })
+			c[s.proxy][service] = load
 		}
 	}
 	return c
 }
 
-func (c *clients) keepAsking(ctx context.Context, s *remoteSite, service string, from *netns.Namespace, to netip.AddrPort) {
-	tick := time.NewTicker(between)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		a := s.ask(context.WithoutCancel(ctx), from, to, resentWithin)
-		c.mu.Lock()
-		c.sum[s.proxy][service] = c.sum[s.proxy][service].plus(a)
-		c.mu.Unlock()
-	}
-}
-
 // stop ends the clients, and returns what became of their requests.
-func (c *clients) stop() map[string]map[string]asked {
-	c.end()
-	c.running.Wait()
-	return c.sum
+func (w *siteCluster) stop(c clients) map[string]map[string]traffic.Tally {
+	w.t.Helper()
+	sums := map[string]map[string]traffic.Tally{}
+	for proxy, loads := range c {
+		sums[proxy] = map[string]traffic.Tally{}
+		for service, load := range loads {
+			tally, err := load.Stop()
+			w.must(err)
+			sums[proxy][service] = tally
+		}
+	}
+	return sums
 }
 
 // figures are what is printed at the end: a line for each thing, a column for each proxy.

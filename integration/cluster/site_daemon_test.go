@@ -81,11 +81,9 @@ func (w *siteCluster) moveNodes(s *remoteSite) {
 		w.place(machine)
 		w.inOrder(machine)
 	}
-	for service, got := range c.stop()[ours] {
+	for service, got := range w.stop(c)[ours] {
 		w.figures.set("moved to static Pods: clients of "+service, ours, "%s", got)
-		if got.failed() > 0 {
-			w.t.Errorf("while Nodes were moved to static Pods: clients of %s: %s%s", service, got, got.list(begin))
-		}
+		w.allAnswered("while Nodes were moved to static Pods: clients of "+service, got, begin)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 )
 
@@ -111,7 +112,7 @@ func (w *siteCluster) rebootWith(s *remoteSite, do func() error) error {
 func (w *siteCluster) answersNothing(when string, s *remoteSite) error {
 	got := w.askFor(s, w.Machine(s.reboots).Namespace, notAnswered)
 	w.figures.set(when+": in 10 s after a reboot, no saved state", s.proxy, "%s", got)
-	if got.answered > 0 {
+	if got.Count[traffic.Local]+got.Count[traffic.Remote] > 0 {
 		return fmt.Errorf("%s without state answers: %s", s.proxy, got)
 	}
 	return nil
@@ -133,7 +134,7 @@ func (w *siteCluster) firstAnswer(when string, s *remoteSite, on time.Time) erro
 	err = wait.Usual.For(w.t.Context(), func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // else a packet sent too early costs a second
 		defer cancel()
-		return s.ask(ctx, m.Namespace, to, answerWithin).last
+		return s.ask(ctx, traffic.Way{From: m.Namespace, To: to}, answerWithin).Err
 	})
 	w.figures.set(when+": first answer after a reboot", s.proxy, "%s after power on, %s after the program",
 		time.Since(on).Round(10*time.Millisecond), time.Since(daemon).Round(10*time.Millisecond))
@@ -141,12 +142,12 @@ func (w *siteCluster) firstAnswer(when string, s *remoteSite, on time.Time) erro
 }
 
 // askFor asks a Service from a machine, again and again for a time.
-func (w *siteCluster) askFor(s *remoteSite, from *netns.Namespace, d time.Duration) asked {
+func (w *siteCluster) askFor(s *remoteSite, from *netns.Namespace, d time.Duration) traffic.Tally {
 	end := time.Now().Add(d)
-	to := w.vip(s.service("steady"))
-	var sum asked
+	way := traffic.Way{From: from, To: w.vip(s.service("steady"))}
+	var sum traffic.Tally
 	for time.Now().Before(end) {
-		sum = sum.plus(s.ask(w.t.Context(), from, to, answerWithin))
+		sum = sum.With(s.ask(w.t.Context(), way, answerWithin))
 	}
 	return sum
 }
