@@ -17,17 +17,26 @@ import (
 // kube-proxy, gives it back, and compares what clients in the sites notice.
 func TestSiteAlone(t *testing.T) {
 	w := newSiteCluster(t)
-	defer func() {
-		t.Logf("what clients in a cut off site noticed:\n%s", w.figures)
-		if t.Failed() {
-			w.showDaemons(w.sites[0])
-		}
-	}()
+	defer w.showFigures()
 	w.shortCut()
-	w.middleCut()
 	w.longCut()
-	w.sixMinutes()
+}
+
+// TestSiteAloneGrace does so while the kubelets are later than the proxies: what gridproxy holds for
+// --reconnect-grace, and that clients notice when it holds nothing.
+func TestSiteAloneGrace(t *testing.T) {
+	w := newSiteCluster(t)
+	defer w.showFigures()
+	w.middleCut()
 	w.withoutGrace()
+}
+
+// showFigures prints what clients noticed, and after a failure the logs of gridproxy.
+func (w *siteCluster) showFigures() {
+	w.t.Logf("what clients in a cut off site noticed:\n%s", w.figures)
+	if w.t.Failed() {
+		w.showDaemons(w.sites[0])
+	}
 }
 
 // afterReturn is for how long clients go on asking after the link has returned.
@@ -54,34 +63,25 @@ func (w *siteCluster) middleCut() {
 	w.comeBack(cut, 50*time.Second, "web", "steady-")
 }
 
-// longCut: 2 minutes, with everything that can happen meanwhile.
+// longCut: 2.5 minutes, with everything that can happen meanwhile. The cloud deletes every Pod that
+// does not tolerate a lost Node without a limit.
 func (w *siteCluster) longCut() {
 	w.t.Helper()
-	const cut, lasts = "cut of 2 min", 2 * time.Minute
+	const cut, lasts = "cut of 2.5 min", 150 * time.Second
 	w.cutOff()
 	w.ask200(cut, "web")
 	w.reboot(cut)
 	w.restart(cut+", after reboot", "steady-")
 	w.unready()
-	w.change(1, 1, func(s *remoteSite) string { return s.reboots })
+	w.change()
 	w.deletePods()
-	w.evicted("evicted", w.began.Add(lasts-beforeReturn))
-	w.comeBack(cut, lasts, "steady-", "moved-", "evicted-")
-}
-
-// sixMinutes is so long that the cloud deletes every Pod that does not tolerate a lost Node without
-// a limit: after 300 s by default.
-func (w *siteCluster) sixMinutes() {
-	w.t.Helper()
-	const cut, lasts = "cut of 6 min", 6 * time.Minute
-	w.cutOff()
-	w.restart(cut, "web")
-	w.unready()
-	w.change(3, 2, func(s *remoteSite) string { return s.stays })
-	w.evicted("scaled", w.began.Add(lasts-beforeReturn))
-	w.ask200(cut+", Pods terminating", "steady-")
-	w.ask200(cut+", Pods terminating", "moved-")
-	w.comeBack(cut, lasts, "web", "steady-", "moved-", "scaled-")
+	for _, app := range []string{"evicted", "scaled"} {
+		w.evicted(app, w.began.Add(lasts-beforeReturn))
+	}
+	for _, service := range []string{"steady-", "moved-"} {
+		w.ask200(cut+", Pods terminating", service)
+	}
+	w.comeBack(cut, lasts, "steady-", "moved-", "evicted-", "scaled-")
 }
 
 // withoutGrace: gridproxy that holds no endpoint refuses, as kube-proxy does.
@@ -143,19 +143,16 @@ func (w *siteCluster) unready() {
 	})
 }
 
-// change makes changes that the sites learn when the link returns. It moves a Pod to another
-// machine of its site, and changes the second port of a Service that has so many.
-func (w *siteCluster) change(replicas, ports int, to func(*remoteSite) string) {
+// change makes changes that the sites learn when the link returns: a Service has another port and
+// more Pods, and a Pod moves to another machine of its site.
+func (w *siteCluster) change() {
 	w.t.Helper()
-	patch := `--patch=[{"op":"add","path":"/spec/ports/-","value":{"name":"more","port":81,"targetPort":8080}}]`
-	if ports > 1 {
-		patch = `--patch=[{"op":"replace","path":"/spec/ports/1","value":{"name":"other","port":82,"targetPort":8080}}]`
-	}
 	for _, s := range w.sites {
-		w.MustKubectl(w.t, "scale", "deployment", s.service("scaled"), fmt.Sprintf("--replicas=%d", replicas))
-		w.MustKubectl(w.t, "patch", "service", s.service("scaled"), "--type=json", patch)
+		w.MustKubectl(w.t, "scale", "deployment", s.service("scaled"), "--replicas=3")
+		w.MustKubectl(w.t, "patch", "service", s.service("scaled"), "--type=json",
+			`--patch=[{"op":"add","path":"/spec/ports/-","value":{"name":"more","port":81,"targetPort":8080}}]`)
 		w.MustKubectl(w.t, "patch", "deployment", s.service("moved"),
-			`--patch={"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":"`+to(s)+`"}}}}}`)
+			`--patch={"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/hostname":"`+s.reboots+`"}}}}}`)
 	}
 }
 

@@ -204,11 +204,14 @@ func machineSuites() []Suite {
 		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45)
 	security.Run = "^TestProcesses$"
 	alone := machines("site-alone", "./integration/cluster",
-		"A site without uplink for up to 6 minutes, whose daemons are static Pods, serves its clients through reboots and restarts, "+
-			"and no request fails when the link returns; kube-proxy's figures are printed beside.", 15, 0)
+		"A site without uplink for minutes, whose daemons are static Pods, serves its clients through reboots and restarts, "+
+			"and no request fails when the link returns; kube-proxy's figures are printed beside.", 4, 15)
 	alone.Run, alone.Alone, alone.Verbose = "^TestSiteAlone$", true, true
 	alone.Needs = append(alone.Needs, Helm)
 	alone.Reads = append(alone.Reads, "docs/site-alone.md")
+	grace := alone
+	grace.Name, grace.Run, grace.Usual = "site-alone-grace", "^TestSiteAloneGrace$", minutes(3, 45)
+	grace.Proves = "When the link of such a site returns before its kubelets do, no request fails within --reconnect-grace; without a grace some do."
 	dns := machines("dns", "./integration/cluster",
 		"With the chart, the same names lead to each unit's own Pods; other names and changes are those of the real CoreDNS; a unit that is cut off has them after restarts too; "+
 			"turning DNS off and on and an upgrade lose at most 10 of 10,000 queries each, helm uninstall 100, and figures are printed.", 5, 0)
@@ -220,7 +223,7 @@ func machineSuites() []Suite {
 	demo.Run = demoOnMachines
 	return []Suite{
 		move, streams, scenarios, install, pages,
-		security, alone, dns, demo,
+		security, alone, grace, dns, demo,
 		machines("machines-harness", "./integration/env/machines",
 			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
 	}
