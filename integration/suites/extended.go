@@ -240,8 +240,11 @@ func machineSuites() []Suite {
 	}
 }
 
-// ipvsSiteAlone is the test of integration/node/drain that reboots machines.
-const ipvsSiteAlone = "^TestSiteAlone$"
+// Tests of integration/node/drain with a suite of their own.
+const (
+	ipvsSiteAlone = "^TestSiteAlone$" // reboots machines
+	ipvsSwitch    = "^(TestSwitch|TestTakeOver)$"
+)
 
 // ipvsSuites are about IPVS mode, which takes kernels that have it.
 func ipvsSuites() []Suite {
@@ -249,9 +252,14 @@ func ipvsSuites() []Suite {
 	for _, kernel := range []string{"6.1", "6.12"} {
 		for _, s := range []Suite{
 			{
-				Name: "ipvs-streams", Usual: minutes(9, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables, ControlPlane},
-				Skip:   ipvsSiteAlone,
-				Proves: "Endpoints drain, modes switch and kube-proxy's servers are taken over without a lost connection.",
+				Name: "ipvs-streams", Usual: minutes(5, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables},
+				Skip:   ipvsSiteAlone + "|" + ipvsSwitch,
+				Proves: "Endpoints drain without a lost connection.",
+			},
+			{
+				Name: "ipvs-switch", Usual: minutes(5, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables, ControlPlane},
+				Run:    ipvsSwitch,
+				Proves: "Modes switch and kube-proxy's servers are taken over without a lost connection.",
 			},
 			{
 				Name: "ipvs-site-alone", Usual: minutes(2, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables, ControlPlane},
