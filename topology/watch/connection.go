@@ -67,7 +67,7 @@ func (c *Connection) Run(ctx context.Context) error {
 			c.config.Log.Error("the API server cannot be asked: a file of the connection is missing or wrong; the connection is tried again until it is there", "err", now)
 			failed = now
 		}
-		if failed != "" && !wait(ctx, pause) {
+		if failed != "" && !sleep(ctx, pause) {
 			return nil
 		}
 		if c.Try() == nil && failed != "" {
@@ -78,8 +78,8 @@ func (c *Connection) Run(ctx context.Context) error {
 	return forward(ctx, c.cluster.Load(), c.changed)
 }
 
-// wait reports whether ctx lasts longer.
-func wait(ctx context.Context, pause time.Duration) bool {
+// sleep pauses. It reports whether ctx lasts longer.
+func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

@@ -10,10 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// patience is how long a test waits for what has to happen; nothing depends on how fast it does.
-const patience = 30 * time.Second
+	"gridproxy/integration/env/wait"
+)
 
 // followed is a running source of manifests and what it reported.
 type followed struct {
@@ -98,16 +97,12 @@ func (f *followed) wantReport(part string) {
 
 func until(t *testing.T, what string, problem func() string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
-		p := problem()
-		if p == "" {
-			return
+	wait.Until(t, what, func() error {
+		if p := problem(); p != "" {
+			return errors.New(p)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %s for %s; there is %s", patience, what, p)
-		}
-	}
+		return nil
+	})
 }
 
 func node(name string) string {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gridproxy/topology"
@@ -149,35 +150,29 @@ func TestHold(t *testing.T) {
 // written. The kernel is asked once. The end of the limit is a change.
 func TestHoldAtStart(t *testing.T) {
 	for _, written := range []bool{false, true} {
-		source := &scripted{changed: newPulse()}
-		asked := 0
-		h := NewHold(source, HoldConfig{Written: func() bool { asked++; return written }, Limit: 50 * time.Millisecond})
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- h.Run(ctx) }()
-		source.set("a/web")
-		if s, whole := h.Snapshot(); whole == written || whole != (servicesOf(s) == "a/web") {
-			t.Errorf("rules of ours %v: %q, whole %v", written, servicesOf(s), whole)
-		}
-		if written {
-			select {
-			case <-h.Changed():
-			case <-time.After(patience):
-				t.Fatal("the end of the limit is not noticed")
+		synctest.Test(t, func(t *testing.T) {
+			source := &scripted{changed: newPulse()}
+			asked := 0
+			h := NewHold(source, HoldConfig{Written: func() bool { asked++; return written }, Limit: HoldLimit})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- h.Run(ctx) }()
+			source.set("a/web")
+			if s, whole := h.Snapshot(); whole == written || whole != (servicesOf(s) == "a/web") {
+				t.Errorf("rules of ours %v: %q, whole %v", written, servicesOf(s), whole)
 			}
-		}
-		if s, whole := h.Snapshot(); !whole || servicesOf(s) != "a/web" || asked != 1 {
-			t.Errorf("rules of ours %v, after the limit: %q, whole %v, asked %d times", written, servicesOf(s), whole, asked)
-		}
-		source.changed.send()
-		select {
-		case <-h.Changed():
-		case <-time.After(patience):
-			t.Fatal("a change of the source is not passed on")
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+			if written {
+				<-h.Changed() // the end of the limit
+			}
+			if s, whole := h.Snapshot(); !whole || servicesOf(s) != "a/web" || asked != 1 {
+				t.Errorf("rules of ours %v, after the limit: %q, whole %v, asked %d times", written, servicesOf(s), whole, asked)
+			}
+			source.changed.send()
+			<-h.Changed()
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

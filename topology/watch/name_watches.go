@@ -72,7 +72,7 @@ func (n *nameWatches) patient(l lister, refused chan struct{}, effect string) li
 	var next time.Time // one reflector lists, one list at a time
 	list := l.list
 	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		if !next.IsZero() && !wait(ctx, time.Until(next)) {
+		if !next.IsZero() && !sleep(ctx, time.Until(next)) {
 			return nil, ctx.Err()
 		}
 		next = time.Time{}

@@ -116,7 +116,7 @@ func TestInUseDoesNotWait(t *testing.T) {
 		<-answer
 		return true
 	}})
-	g := NewGrace(r, GraceConfig{Grace: time.Minute, Losses: (&awayNow{}).outages})
+	g := NewGrace(r, GraceConfig{Grace: time.Minute, Losses: func() (Loss, PastLoss) { return Loss{}, PastLoss{} }})
 	done := make(chan struct{})
 	go func() { defer close(done); g.Snapshot() }()
 	<-asked

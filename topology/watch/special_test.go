@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gridproxy/integration/env/wait"
 )
 
 // TestFilesThatAreNoFilesAreRefused: a FIFO, a device or a socket in a manifests folder is an error
@@ -38,33 +40,23 @@ func TestFilesThatAreNoFilesAreRefused(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- m.Run(ctx) }()
-			receive(t, m.Changed())
+			wait.Receive(t, "the first Snapshot", m.Changed())
 			if err := create(bad); err != nil {
 				t.Fatal(err)
 			}
-			if err := receive(t, reports); err == nil || !strings.Contains(err.Error(), bad+": is "+kind) {
+			if err := wait.Receive(t, "a report", reports); err == nil || !strings.Contains(err.Error(), bad+": is "+kind) {
 				t.Errorf("reported %v, want an error with %q", err, bad+": is "+kind)
 			}
 			if err := os.Remove(bad); err != nil {
 				t.Fatal(err)
 			}
-			if err := receive(t, reports); err != nil {
+			if err := wait.Receive(t, "a report", reports); err != nil {
 				t.Errorf("after it is removed %v is reported, want nothing wrong", err)
 			}
 			cancel()
-			if err := receive(t, ended); !errors.Is(err, nil) {
+			if err := wait.Receive(t, "the source ends", ended); !errors.Is(err, nil) {
 				t.Errorf("ended with %v", err)
 			}
 		})
 	}
-}
-
-func receive[T any](t *testing.T, from <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-from:
-	case <-time.After(20 * time.Second):
-		t.Fatal("nothing after 20 s: the source hangs")
-	}
-	return v
 }
