@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/wait"
 
 	"github.com/vishvananda/netlink"
 )
@@ -59,9 +60,9 @@ func TestWatchKernel(t *testing.T) {
 	must(t, err)
 	for _, prefix := range []string{"10.9.9.9/32", "fd00:9::9/128"} {
 		addr := addAddr(t, lo, prefix)
-		awaitChange(t, changed, prefix+" came")
+		wait.Receive(t, prefix+" came", changed)
 		must(t, netlink.AddrDel(lo, addr))
-		awaitChange(t, changed, prefix+" went")
+		wait.Receive(t, prefix+" went", changed)
 	}
 }
 
@@ -78,7 +79,7 @@ func TestServiceLink(t *testing.T) {
 
 	addAddr(t, services, "10.96.0.100/24")
 	addAddr(t, lo, "10.9.9.8/32")
-	awaitChange(t, changed, "10.9.9.8/32 came") // updates are told in order: it now knows the link
+	wait.Receive(t, "10.9.9.8/32 came", changed) // updates are told in order: it now knows the link
 	for i := range 40 {
 		addAddr(t, services, fmt.Sprintf("10.96.0.%d/32", i+1))
 		addAddr(t, services, fmt.Sprintf("fd00:96::%d/128", i+1))
@@ -98,7 +99,7 @@ func TestServiceLink(t *testing.T) {
 	default:
 	}
 	addAddr(t, lo, "10.9.9.9/32")
-	awaitChange(t, changed, "10.9.9.9/32 came")
+	wait.Receive(t, "10.9.9.9/32 came", changed)
 }
 
 func TestServiceLinkIsRemembered(t *testing.T) {

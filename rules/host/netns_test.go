@@ -3,7 +3,6 @@ package host
 import (
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -31,14 +30,4 @@ func addrs(texts ...string) []netip.Addr {
 		out = append(out, netip.MustParseAddr(text))
 	}
 	return out
-}
-
-// awaitChange fails the test unless a change is signalled within ten seconds.
-func awaitChange(t *testing.T, changed <-chan struct{}, what string) {
-	t.Helper()
-	select {
-	case <-changed:
-	case <-time.After(10 * time.Second):
-		t.Fatalf("nobody tells that %s", what)
-	}
 }

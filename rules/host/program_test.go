@@ -3,12 +3,14 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"gridproxy/integration/env/wait"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,38 +33,29 @@ func TestCommandEndsWholeGroup(t *testing.T) {
 	child := awaitPID(t, pidFile)
 	t.Cleanup(func() { _ = unix.Kill(child, unix.SIGKILL) })
 	cancel()
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("a program that was killed ended well")
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the program goes on after its context has ended")
+	if err := wait.Receive(t, "the program ends with its context", ended); err == nil {
+		t.Error("a program that was killed ended well")
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if gone(child) {
-			return
+	wait.Until(t, "what the program started ends", func() error {
+		if !gone(child) {
+			return fmt.Errorf("process %d goes on", child)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d, which the program started, goes on", child)
-		}
-	}
+		return nil
+	})
 }
 
 // awaitPID waits for a program to say which process it started.
 func awaitPID(t *testing.T, file string) int {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if b, err := os.ReadFile(file); err == nil {
-			pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return pid
+	var pid int
+	wait.Until(t, "the program has started another one", func() error {
+		b, err := os.ReadFile(file)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(b)))
 		}
-	}
-	t.Fatal("the program has not started another one")
-	return 0
+		return err
+	})
+	return pid
 }
 
 // gone reports whether a process has ended. In a container no process may collect it: a zombie

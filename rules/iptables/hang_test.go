@@ -2,6 +2,7 @@ package iptables
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
 
@@ -84,19 +86,16 @@ func TestHangingToolIsEnded(t *testing.T) {
 			path, started := hangingTool(t, version)
 			result := make(chan error, 1)
 			go func() { result <- run(t.Context(), path) }()
-			select {
-			case err := <-result:
-				if err == nil || !strings.Contains(err.Error(), "did not end within "+limit.String()+" and was killed") {
-					t.Errorf("%v, want that it was killed at its limit", err)
-				}
-			case <-time.After(30 * time.Second):
-				t.Fatalf("still waiting for a program with a limit of %s", limit)
+			err := wait.Receive(t, "the program is ended", result)
+			if err == nil || !strings.Contains(err.Error(), "did not end within "+limit.String()+" and was killed") {
+				t.Errorf("%v, want that it was killed at its limit", err)
 			}
-			for deadline := time.Now().Add(30 * time.Second); !ended(pidIn(started)); time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("process %d, which the program started, goes on", pidIn(started))
+			wait.Until(t, "what the program started ends", func() error {
+				if pid := pidIn(started); !ended(pid) {
+					return fmt.Errorf("process %d goes on", pid)
 				}
-			}
+				return nil
+			})
 		})
 	}
 }

@@ -2,12 +2,13 @@ package iptables
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"gridproxy/integration/env/wait"
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
 )
@@ -31,10 +32,13 @@ func interruptible(t *testing.T, file string) context.Context {
 	until, end := context.WithCancel(t.Context())
 	t.Cleanup(end)
 	go func() {
-		for pidIn(file) == 0 && t.Context().Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
-		end()
+		defer end()
+		_ = wait.For(t.Context(), func(context.Context) error { // ends with the test at the latest
+			if pidIn(file) == 0 {
+				return errors.New("not started")
+			}
+			return nil
+		})
 	}()
 	return rules.WithReading(t.Context(), until)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/moby/ipvs"
+	"gridproxy/integration/env/wait"
 	"gridproxy/rules"
 	"gridproxy/rules/kernelsocket"
 
@@ -36,13 +37,8 @@ func TestAnswerHasALimit(t *testing.T) {
 			}
 		})
 	}()
-	select {
-	case err := <-result:
-		if !errors.Is(err, errNoAnswer) || !hangs(err) {
-			t.Errorf("%v, want that the kernel did not answer", err)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("still waiting for an answer that never comes")
+	if err := wait.Receive(t, "the call ends without an answer", result); !errors.Is(err, errNoAnswer) || !hangs(err) {
+		t.Errorf("%v, want that the kernel did not answer", err)
 	}
 	if k.servers == handle {
 		t.Fatal("the closed socket is still in use")

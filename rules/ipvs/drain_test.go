@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
 	"gridproxy/rules"
 
 	"github.com/vishvananda/netlink"
@@ -110,11 +111,12 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	open.Close()
-	for deadline := time.Now().Add(time.Minute); m.sync(first(), false).Again > 0; time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it drains for ever: %v", m.weights(webServer(1)))
+	wait.Until(t, "it has drained", func() error {
+		if m.sync(first(), false).Again > 0 {
+			return fmt.Errorf("weights %v", m.weights(webServer(1)))
 		}
-	}
+		return nil
+	})
 	m.expect(m.wants(first()), "after its connection ended")
 }
 

@@ -305,15 +305,15 @@ func TestProgressOfLongRun(t *testing.T) {
 }
 
 func TestBackendsDoNotStopEachOther(t *testing.T) {
-	second, swept := &backend{}, &flows{}
-	change := func(b *bench, c *Config) {
-		second.t = b.backend.t
+	var second *backend
+	swept := &flows{}
+	run(t, func(b *bench, c *Config) {
+		second = &backend{t: b.backend.t}
 		b.backend.failures = 1
 		c.Backends = append(c.Backends, NamedBackend{"second", second})
 		c.Flows = swept
 		b.src.set(someSnapshot("1"))
-	}
-	run(t, change, func(t *testing.T, b *bench) {
+	}, func(t *testing.T, b *bench) {
 		if len(second.enforced().Services) != 1 {
 			t.Error("the second Backend was left out after the first one failed")
 		}
