@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gridproxy/integration/env/wait"
 )
 
 // TestEndAfter: a process that does not end after its signal is ended, and one that does is not.
@@ -41,11 +44,12 @@ func TestIgnoreHangup(t *testing.T) {
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); !strings.Contains(log.String(), "SIGHUP is ignored"); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the log says %q", log.String())
+	wait.Until(t, "SIGHUP is logged", func() error {
+		if !strings.Contains(log.String(), "SIGHUP is ignored") {
+			return fmt.Errorf("the log says %q", log.String())
 		}
-	}
+		return nil
+	})
 }
 
 type lockedText struct {

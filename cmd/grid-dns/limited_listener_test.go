@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
@@ -110,9 +112,10 @@ func TestLimitedListener(t *testing.T) {
 	for _, conn := range c.held {
 		_ = conn.Close()
 	}
-	for end := time.Now().Add(patience); !l.empty(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("closed connections are counted: %d, %v", l.total, l.open)
+	wait.Until(t, "closed connections are not counted", func() error {
+		if !l.empty() {
+			return errors.New("some are")
 		}
-	}
+		return nil
+	})
 }

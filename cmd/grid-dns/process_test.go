@@ -21,6 +21,7 @@ import (
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/localdns"
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology/dnsview"
 	"gridproxy/topology/topologytest"
 
@@ -227,17 +228,7 @@ func (m *machine) silent(when string) {
 
 func (m *machine) until(what string, ask func() error) {
 	m.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); ; <-tick.C {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			m.t.Fatalf("waited without success: %s: %v", what, err)
-		}
-	}
+	wait.Until(m.t, what, ask)
 }
 
 // newServing is a machine whose server answers for shop, and is reported to the daemon's side of
@@ -345,11 +336,7 @@ func (m *machine) end() {
 // code waits until grid-dns has ended.
 func (m *machine) code() int {
 	m.t.Helper()
-	select {
-	case <-m.server.done:
-	case <-time.After(patience):
-		m.t.Fatal("it goes on")
-	}
+	wait.Receive(m.t, "grid-dns ends", m.server.done)
 	return m.server.ProcessState.ExitCode()
 }
 

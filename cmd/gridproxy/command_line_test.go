@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/integration/env/wait"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
@@ -165,12 +165,7 @@ func TestFatalErrorEndsStuckDaemon(t *testing.T) {
 	d.read(ctx)
 	result := make(chan error, 1)
 	go func() { result <- d.run(ctx, cancel) }()
-	select {
-	case err := <-result:
-		if err == nil || !strings.Contains(err.Error(), "starting the metrics server: ") {
-			t.Errorf("got %v, want the error of the server", err)
-		}
-	case <-time.After(deadline):
-		t.Error("the daemon does not end")
+	if err := wait.Receive(t, "the daemon ends", result); err == nil || !strings.Contains(err.Error(), "starting the metrics server: ") {
+		t.Errorf("got %v, want the error of the server", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/wait"
 
 	"golang.org/x/sys/unix"
 )
@@ -105,11 +106,12 @@ func TestSigtermWhileToolHangs(t *testing.T) {
 				t.Errorf("exit code %d after SIGTERM\n%s", code, d.output)
 			}
 			t.Logf("ended after %s", time.Since(begin))
-			for end := time.Now().Add(deadline); !w.ended(); time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatalf("process %d, which the tool started, still runs after the daemon has ended", w.pid())
+			wait.Until(t, "what the tool started has ended with the daemon", func() error {
+				if !w.ended() {
+					return fmt.Errorf("process %d runs", w.pid())
 				}
-			}
+				return nil
+			})
 			if test.ready && !test.save && d.rules(t) != before {
 				t.Errorf("rules after the end:\n%s\nbefore:\n%s", d.rules(t), before)
 			}
@@ -164,12 +166,7 @@ func TestSigtermWhileStartHangs(t *testing.T) {
 		opened <- f
 	}()
 	d := start(t, "--node-name=bj-3", "--kubeconfig="+fifo)
-	select {
-	case f := <-opened:
-		defer f.Close()
-	case <-time.After(deadline):
-		t.Fatal("the daemon does not read its kubeconfig")
-	}
+	defer wait.Receive(t, "the daemon reads its kubeconfig", opened).Close()
 	if code := d.stop(t, syscall.SIGTERM); code != command.Failure || d.logged("did not end within") != 1 {
 		t.Errorf("exit code %d after SIGTERM\n%s", code, d.output)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gridproxy/cmd/command"
@@ -107,17 +108,20 @@ func TestNodeObserverTellsTransitions(t *testing.T) {
 }
 
 func TestMemoryObserver(t *testing.T) {
-	freed := make(chan struct{}, 10)
-	settled := 0
+	synctest.Test(t, testMemoryObserver)
+}
+
+func testMemoryObserver(t *testing.T) {
+	settled, freed := 0, 0
 	var heap uint64
-	o := &memoryObserver{settle: func() { settled++ }, free: func() { freed <- struct{}{}; heap = 0 }, heap: func() uint64 { return heap }}
+	o := &memoryObserver{settle: func() { settled++ }, free: func() { freed++; heap = 0 }, heap: func() uint64 { return heap }}
 	begin := time.Now()
 	neither := rules.Changes{Families: rules.Outcomes{}.With(errFailed)}
 	if o.Synced(syncer.Result{End: begin, Err: errFailed, Changes: neither}); settled != 0 {
 		t.Error("settled though nothing is in force")
 	}
 	o.Synced(syncer.Result{End: begin, Verify: true})
-	if len(freed) > 0 {
+	if freed > 0 {
 		t.Error("freed though nothing was used")
 	}
 	for _, r := range []syncer.Result{
@@ -130,21 +134,10 @@ func TestMemoryObserver(t *testing.T) {
 	} {
 		heap = freeAbove + 1
 		o.Synced(r)
-		for end := time.Now().Add(deadline); o.freeing.Load(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("freeing does not end")
-			}
-		}
+		synctest.Wait()
 	}
-	for range 3 {
-		select {
-		case <-freed:
-		case <-time.After(deadline):
-			t.Fatal("too little was freed")
-		}
-	}
-	if len(freed) > 0 {
-		t.Error("freed more than once a minute")
+	if freed != 3 {
+		t.Errorf("freed %d times, want 3: once a minute, and when much was read", freed)
 	}
 	if settled != 1 {
 		t.Errorf("settled %d times, want once", settled)
@@ -154,30 +147,18 @@ func TestMemoryObserver(t *testing.T) {
 // TestFreeingKeepsNoChangeWaiting: a run does not wait for the end of freeing, and one that ends
 // meanwhile does not free a second time.
 func TestFreeingKeepsNoChangeWaiting(t *testing.T) {
-	began, end := make(chan struct{}, 2), make(chan struct{})
-	o := &memoryObserver{settle: func() {}, free: func() { began <- struct{}{}; <-end }, heap: func() uint64 { return freeAbove + 1 }}
-	synced := make(chan struct{})
-	go func() {
-		defer close(synced)
+	synctest.Test(t, func(t *testing.T) {
+		began, end := 0, make(chan struct{})
+		o := &memoryObserver{settle: func() {}, free: func() { began++; <-end }, heap: func() uint64 { return freeAbove + 1 }}
 		for i := range 2 {
 			o.Synced(syncer.Result{End: time.Now().Add(time.Duration(i) * freeEvery), Verify: true})
 		}
-	}()
-	select {
-	case <-synced:
-	case <-time.After(deadline):
-		t.Error("a run waits for the end of freeing")
-	}
-	close(end)
-	<-synced
-	for stop := time.Now().Add(deadline); o.freeing.Load(); time.Sleep(time.Millisecond) {
-		if time.Now().After(stop) {
-			t.Fatal("freeing does not end")
+		close(end)
+		synctest.Wait()
+		if o.freeing.Load() || began != 1 {
+			t.Errorf("freed %d times at once, want once; freeing %v", began, o.freeing.Load())
 		}
-	}
-	if len(began) != 1 {
-		t.Errorf("freed %d times at once, want once", len(began))
-	}
+	})
 }
 
 // TestPortsOutliveAFailure: the ports of the rules in force stay open.

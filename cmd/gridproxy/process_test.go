@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/wait"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -228,20 +229,18 @@ func (p *process) dial(ctx context.Context, network, addr string) (conn net.Conn
 // until waits for a condition.
 func (p *process) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(deadline); time.Now().Before(end); {
-		if ok() {
-			return
-		}
+	wait.Until(t, what, func() error {
+		last := errors.New("not yet")
 		select {
 		case <-p.ended:
-			if !ok() {
-				t.Fatalf("the daemon ended while the test waited for %s", what)
-			}
-			return
-		case <-time.After(50 * time.Millisecond):
+			last = wait.Stop(errors.New("the daemon has ended"))
+		default:
 		}
-	}
-	t.Fatalf("waited without success for %s", what)
+		if ok() {
+			return nil
+		}
+		return last
+	})
 }
 
 // logged counts the lines of the daemon that contain text.
@@ -265,13 +264,8 @@ func (p *process) stop(t *testing.T, with syscall.Signal) int {
 
 func (p *process) wait(t *testing.T) int {
 	t.Helper()
-	select {
-	case <-p.ended:
-		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(deadline):
-		t.Fatal("the daemon does not end")
-		return -1
-	}
+	wait.Receive(t, "the daemon ends", p.ended)
+	return p.cmd.ProcessState.ExitCode()
 }
 
 func (p *process) cleanup(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
+
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,12 +47,8 @@ func TestRecorder(t *testing.T) {
 	r.onNode("n1", "FailedToStartMetricServer", "in use")
 	got := map[string]corev1.Event{}
 	for range 2 {
-		select {
-		case e := <-sent:
-			got[e.InvolvedObject.Kind] = e
-		case <-time.After(deadline):
-			t.Fatal("no Event was sent")
-		}
+		e := wait.Receive(t, "an Event is sent", sent)
+		got[e.InvolvedObject.Kind] = e
 	}
 	if e := got["Service"]; e.Namespace != "ns" || e.InvolvedObject.Name != "web" || e.InvolvedObject.UID != "u" || e.Type != "Warning" ||
 		e.Reason != "Reason" || e.Message != "text" || e.Source.Component != "gridproxy" || e.Source.Host != "n1" {

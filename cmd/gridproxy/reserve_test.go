@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/integration/env/wait"
 )
 
 // TestReservedAPIServers: the options of the rules have the addresses of the daemon's API servers,
@@ -61,11 +61,7 @@ func TestReservedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	runSource(t, d)
-	select {
-	case <-d.source.Changed():
-	case <-time.After(deadline):
-		t.Fatal("no change is signalled when the kubeconfig can be read")
-	}
+	wait.Receive(t, "a change is signalled when the kubeconfig can be read", d.source.Changed())
 	if got := fmt.Sprint(d.reservedNow()); got != "[192.0.2.9:6443]" {
 		t.Errorf("%s is reserved", got)
 	}

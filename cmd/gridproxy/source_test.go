@@ -14,10 +14,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/integration/env/wait"
 
 	"k8s.io/client-go/rest"
 )
@@ -54,15 +54,7 @@ func startAnswering(t *testing.T, status int) *answering {
 // sees waits for a request.
 func (a *answering) sees(t *testing.T, want string) {
 	t.Helper()
-	for {
-		select {
-		case got := <-a.asked:
-			if strings.HasPrefix(got, want) {
-				return
-			}
-		case <-time.After(deadline):
-			t.Fatalf("the API server is not asked for %s", want)
-		}
+	for !strings.HasPrefix(wait.Receive(t, "the API server is asked for "+want, a.asked), want) {
 	}
 }
 

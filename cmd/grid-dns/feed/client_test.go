@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/gridproxy/localdns"
+	"gridproxy/integration/env/wait"
 	"gridproxy/rules/names"
 	"gridproxy/topology/dnsfeed"
 	"gridproxy/topology/dnsview"
@@ -103,13 +104,12 @@ func namesOf(c *Contents) string {
 
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("waited without success until %s", what)
+	wait.Until(t, what, func() error {
+		if !ok() {
+			return errors.New("not yet")
 		}
-	}
+		return nil
+	})
 }
 
 // daemon is a real feed, until it ends.

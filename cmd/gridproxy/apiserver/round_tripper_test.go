@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
+
 	"k8s.io/client-go/rest"
 )
 
@@ -147,11 +149,12 @@ func expect(t *testing.T, c *http.Client, n int, method, path string, s *server)
 // until waits for a condition.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(deadline); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("it never comes to pass that %s", what)
+	wait.Until(t, what, func() error {
+		if !is() {
+			return errors.New("not yet")
 		}
-	}
+		return nil
+	})
 }
 
 // both runs a test for HTTP/2 and HTTP/1.1. Tests that need a connection to be reused cannot run

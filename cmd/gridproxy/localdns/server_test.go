@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology"
 	"gridproxy/topology/dnsfeed"
 	"gridproxy/topology/dnsview"
@@ -85,13 +86,12 @@ func (r *reader) update(serving ...netip.AddrPort) dnsfeed.Update {
 // until waits for the clients to be as they should.
 func (f feed) until(t *testing.T, what string, ok func([]Client) bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !ok(f.Clients()); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("waited without success for %s: %+v", what, f.Clients())
+	wait.Until(t, what, func() error {
+		if c := f.Clients(); !ok(c) {
+			return fmt.Errorf("there are %+v", c)
 		}
-	}
+		return nil
+	})
 }
 
 func viewOf(names ...string) topology.DNSView {
