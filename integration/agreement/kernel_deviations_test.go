@@ -1,11 +1,12 @@
 package agreement
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/wait"
 	"gridproxy/rules/netfilter"
 	"gridproxy/rules/netfilter/trace"
 
@@ -85,16 +86,14 @@ func pingRefused(t *testing.T, s *stage, _ Cluster) error {
 		if err := s.put(uplinkDev, echoRequest(netip.MustParseAddr(pair[0]), netip.MustParseAddr(pair[1]), id)); err != nil {
 			return err
 		}
-		refused := false
-		for deadline := time.Now().Add(10 * time.Second); !refused && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		wait.Until(t, "a ping of "+pair[1]+" is refused", func() error {
 			for _, about := range s.refusals() {
-				got, proto, ok := sourcePort(about)
-				refused = refused || ok && got == id && (proto == icmp4 || proto == icmp6)
+				if got, proto, ok := sourcePort(about); ok && got == id && (proto == icmp4 || proto == icmp6) {
+					return nil
+				}
 			}
-		}
-		if !refused {
-			t.Errorf("a ping of %s is not refused", pair[1])
-		}
+			return errors.New("it is not")
+		})
 	}
 	return nil
 }

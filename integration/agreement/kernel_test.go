@@ -353,6 +353,7 @@ func observe(s *stage, all, last []sent) (map[int]trace.End, error) {
 		case done:
 			deadline = deadline.Add(-time.Second) // what is on its way takes no time any more
 		}
+		// real time: no process reports that the kernel has dropped a packet
 		time.Sleep(10 * time.Millisecond)
 	}
 }

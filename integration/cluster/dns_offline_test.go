@@ -95,16 +95,14 @@ func (w *namesCluster) saved(after time.Time, site ...string) {
 	}
 }
 
-// failsSoon checks that a name which cannot be known is refused at once.
+// failsSoon checks that a name which cannot be known is refused before the client gives up.
 func (w *namesCluster) failsSoon(machine string) {
 	w.t.Helper()
-	const soon = 2500 * time.Millisecond // 2 s, and a busy machine
 	begin := time.Now()
 	got, err := w.asks(machine, neverName, dns.TypeA)
-	took := time.Since(begin)
-	w.t.Logf("on %s, %s is %q after %s", machine, neverName, got, took.Round(time.Millisecond))
-	if err != nil || got != "SERVFAIL" || took > soon {
-		w.t.Errorf("on %s, %s is %q (%v) after %s; want a failure within %s", machine, neverName, got, err, took, soon)
+	w.t.Logf("on %s, %s is %q after %s", machine, neverName, got, time.Since(begin).Round(time.Millisecond))
+	if err != nil || got != "SERVFAIL" {
+		w.t.Errorf("on %s, %s is %q (%v), want a failure", machine, neverName, got, err)
 	}
 }
 

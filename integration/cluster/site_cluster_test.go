@@ -205,6 +205,7 @@ func (w *siteCluster) until(moment time.Time) {
 	select {
 	case <-w.t.Context().Done():
 		w.t.Fatal(w.t.Context().Err())
+	// real time: the moment is part of what is tested
 	case <-time.After(time.Until(moment)):
 	}
 }

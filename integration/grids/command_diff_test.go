@@ -2,6 +2,7 @@ package grids
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,18 +11,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-const (
-	stateless       = "../../deploy/samples/stateless"
-	commandDeadline = time.Minute
-)
+const stateless = "../../deploy/samples/stateless"
 
 // terminal is where a user of grid-controller types, before a real API server. Nothing changes but
 // what the test does.
@@ -92,13 +90,9 @@ func (w *terminal) run(args ...string) (out, problems string, code int) {
 func (w *terminal) control(done func() error) {
 	w.Helper()
 	running := w.start("run", "--kubeconfig", w.kubeconfig, "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address=")
-	limit := time.Now().Add(commandDeadline)
-	err := done()
-	for ; err != nil && time.Now().Before(limit); err = done() {
-		time.Sleep(50 * time.Millisecond)
-	}
+	err := wait.Usual.For(w.Context(), func(context.Context) error { return done() })
 	if code := running.stop(w.T); code != 0 || err != nil {
-		w.Fatalf("the controller ended with code %d, and not within %s: %v\n%s", code, commandDeadline, err, running.log.String())
+		w.Fatalf("the controller ended with code %d: %v\n%s", code, err, running.log.String())
 	}
 }
 

@@ -67,6 +67,7 @@ func (d *distribution) sends() {
 	bytes, pieces := d.uplink.Sent()
 	carried, opened, begin := d.uplink.Carried(), d.uplink.Opened(), time.Now()
 	select {
+	// real time: bytes at rest are counted over a window
 	case <-time.After(sentWindow):
 	case <-d.west.controller.Done():
 		d.t.Fatalf("the controller of west ended:\n%s", d.west.controller.Log())
@@ -80,6 +81,7 @@ func (d *distribution) sends() {
 	d.t.Logf("at rest, in %s: %d bytes sent in TLS and %d received, in %d pieces, %d new connections", window.Round(time.Second), bytes, carried, pieces, opened)
 	d.t.Logf("in a day: %d bytes sent, of which %d for the token; with the headers of TCP and IP at most %d; %d received",
 		total, token, total+segment*aDay(pieces), aDay(carried))
+	// real time: bytes of a window are bytes of a day
 	if total > sentADay {
 		d.t.Errorf("a member sends %d bytes in a day at rest, want at most %d", total, sentADay)
 	}

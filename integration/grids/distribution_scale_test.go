@@ -212,6 +212,7 @@ func (l *large) rest() {
 	l.count.Reset()
 	l.members.reset()
 	before := l.figures()
+	// real time: writes at rest are counted over a window
 	window := time.After(restWindow)
 	select {
 	case <-window:

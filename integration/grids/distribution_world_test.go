@@ -231,6 +231,7 @@ func (d *distribution) took(what string, ask func() error) time.Duration {
 // pause lets time pass in which something must not happen, or in which it must go on.
 func (d *distribution) pause(length time.Duration) {
 	select {
+	// real time: what must not happen has this long to happen
 	case <-time.After(length):
 	case <-d.t.Context().Done():
 	}

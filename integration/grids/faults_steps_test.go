@@ -78,6 +78,7 @@ func (s *steps) setUp() {
 			err = fmt.Errorf("there are %d", len(children))
 		}
 		for _, d := range children {
+			// real time: the API server tells ages in seconds, and graces depend on them
 			if age := time.Since(d.CreationTimestamp.Time); age < 8*time.Second {
 				return fmt.Errorf("%s is %s old", d.Name, age)
 			}

@@ -188,6 +188,7 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 	before := f.lives()
 	wait.Until(f.t, "the children are older than the loss will be", func() error {
 		for name := range before {
+			// real time: the API server tells ages in seconds, and graces depend on them
 			if age := time.Since(f.child(name).CreationTimestamp.Time); age < 8*time.Second {
 				return fmt.Errorf("%s is %s old", name, age)
 			}

@@ -91,6 +91,7 @@ func (s *scale) rest() {
 		if n := len(s.count.Writes()); n != written {
 			written, last = n, time.Now()
 		}
+		// real time: rest is that nothing is written for a while
 		if calm := time.Since(last); calm < nap {
 			return fmt.Errorf("it has written %d times, the last time %s ago", written, calm)
 		}
@@ -107,6 +108,7 @@ func (s *scale) report(what string) {
 func (s *scale) quiet() {
 	t := s.t
 	s.count.Reset()
+	// real time: writes at rest are counted over a window
 	minute := time.After(time.Minute)
 	list, err := s.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	s.must(err)

@@ -112,6 +112,7 @@ func (f *fleet) strangers() string {
 		if now != last {
 			last, at = now, time.Now()
 		}
+		// real time: rest is that nothing is written for a while
 		if strings.Count(now, `"observedGeneration":1`) < 2 || time.Since(at) < nap {
 			return fmt.Errorf("they change")
 		}

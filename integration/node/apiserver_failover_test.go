@@ -86,6 +86,7 @@ func (w *watchedCluster) loses(services ...string) (problem func() string) {
 		for ; found == "" && ctx.Err() == nil; found = look() {
 			select {
 			case <-ctx.Done():
+			// real time: a wrong Snapshot may last for a moment, so it looks often
 			case <-time.After(time.Millisecond):
 			}
 		}

@@ -169,6 +169,7 @@ func (w *cutOffNode) comeBack(followed func() error) []error {
 	})
 	w.cut(false)
 	wait.Until(w.t, "the daemon follows the API server", followed)
+	// real time: nothing may fail for some time after the return
 	<-time.After(3 * time.Second)
 	cancel()
 	asking.Wait()

@@ -21,6 +21,7 @@ func (s *soak) cutOff(t *testing.T, length time.Duration) {
 	s.must(s.daemon.Stop(s.ctx))
 	s.start(flags...)
 	rounds := 0
+	// real time: GRIDPROXY_SOAK is how long it runs
 	for began := time.Now(); rounds < 1 || time.Since(began) < length; rounds++ {
 		s.changeMany()
 		s.wantClean(t, "changes before a cut")

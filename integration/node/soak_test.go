@@ -56,6 +56,7 @@ func TestSoak(t *testing.T) {
 	w.start("--verify-period", "2s")
 
 	var seen []usage
+	// real time: GRIDPROXY_SOAK is how long it runs
 	for began := time.Now(); len(seen) < 1 || time.Since(began) < length; {
 		for _, f := range faults() {
 			s.round(t, f)

@@ -16,6 +16,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -99,11 +100,7 @@ func (w *takenNode) diff(binary string) (code int, text string) {
 	w.t.Helper()
 	p, err := w.node.Start(binary, append([]string{"diff"}, w.flags()...)...)
 	w.must(err)
-	select {
-	case <-p.Done():
-	case <-time.After(patience):
-		w.t.Fatal("gridproxy diff does not end")
-	}
+	wait.Receive(w.t, "gridproxy diff ends", p.Done())
 	return p.ExitCode(), strings.TrimSuffix(p.Log().String(), "no difference\n")
 }
 

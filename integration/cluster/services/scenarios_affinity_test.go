@@ -111,6 +111,7 @@ func affinityTimeout(f frontend) func(*world) {
 		}
 		silent := time.Now()
 		wait.Until(w.TB, "somebody is no longer held after a silence", func() error {
+			// real time: the kernel ends an affinity after a silence
 			if quiet := time.Since(silent); quiet < timeout+time.Second {
 				return fmt.Errorf("silent for %s only", quiet)
 			}

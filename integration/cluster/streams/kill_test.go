@@ -94,6 +94,7 @@ func (w *world) killOnce(machine string, before int) (killed int, err error) {
 		return 0, err
 	}
 	// Closer than package wait looks: the program lives for some milliseconds.
+	// real time: the program ends between two asks of package wait
 	for end := time.Now().Add(patience); !writes(killed); time.Sleep(200 * time.Microsecond) {
 		if time.Now().After(end) {
 			return killed, fmt.Errorf("gridproxy on %s, process %d, was not seen to write rules within %s, while a Service changed", machine, killed, patience)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
 	"gridproxy/integration/suites"
 )
 
@@ -115,11 +116,12 @@ func TestKillsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); alive(pid); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d outlives its suite", pid)
+	wait.Until(t, "what the suite started has ended", func() error {
+		if alive(pid) {
+			return fmt.Errorf("process %d runs", pid)
 		}
-	}
+		return nil
+	})
 }
 
 // alive says whether a process runs; one that has ended and waits for its parent does not.
@@ -135,12 +137,14 @@ func TestInterrupted(t *testing.T) {
 	alone.Name, alone.Alone = "alone", true
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-			if text, err := os.ReadFile(filepath.Join(r.logs, "script.log")); err == nil && len(text) > 0 {
-				break
+		defer cancel()
+		_ = wait.Usual.For(t.Context(), func(context.Context) error { // without its log the outcome is wrong
+			text, err := os.ReadFile(filepath.Join(r.logs, "script.log"))
+			if err == nil && len(text) == 0 {
+				err = errors.New("the script has not started")
 			}
-		}
-		cancel()
+			return err
+		})
 	}()
 	results := r.run(ctx, []suites.Suite{s, alone})
 	if len(results) != 2 || results[0].Outcome != suites.Broken || results[1].Outcome != suites.Stopped {
