@@ -67,6 +67,7 @@ func (w *world) more(r *rival, n int64) {
 // TestContestedChild: a rival that writes a child without end. The clock of the controllers does
 // not move, so that the numbers of writes do not depend on how fast this machine is.
 func TestContestedChild(t *testing.T) {
+	nodes.Undelayed(t, "the rival never pauses, and would always be quicker")
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "gz-1": "guangzhou"})
 	w.apply(deploymentGrid("web", "replicas: 2"))
 	w.expectRow("web", "beijing", v1.UnitProgressing, "")

@@ -34,6 +34,7 @@ spec:
 
 // TestChildren: a Grid's children are made, stay what the Grid says whoever changes them, and keep what others add.
 func TestChildren(t *testing.T) {
+	nodes.Undelayed(t, "the storm of conflicts never pauses, and would always be quicker")
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "bj-2": "beijing", "gz-1": "guangzhou"})
 	w.apply(deploymentGrid("web", "replicas: 2\nprogressDeadlineSeconds: 77"))
 	w.apply(serviceGrid)

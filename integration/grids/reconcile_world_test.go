@@ -125,7 +125,7 @@ func (w *world) start() {
 	config, err := w.User(w.API.Addr, account, "system:serviceaccounts", "system:serviceaccounts:gridproxy")
 	w.must(err)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hooked{w, next} })
-	w.count.Wrap(config) // the outer one: what before holds up is being written
+	w.must(w.count.Wrap(config)) // the outer one: what before holds up is being written
 	scheme, err := grid.Scheme()
 	w.must(err)
 	ctrllog.SetLogger(logr.Discard()) // what has no logger of its own; global to the process

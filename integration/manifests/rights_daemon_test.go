@@ -228,7 +228,9 @@ func (w *site) newDaemonAs(t *testing.T, name string, config *rest.Config) *daem
 	t.Helper()
 	d := &daemon{t: t, node: name, count: &nodes.Count{}}
 	w.AddNode(t, name, map[string]string{"site": "here", "name": name})
-	d.count.Wrap(config)
+	if err := d.count.Wrap(config); err != nil {
+		t.Fatal(err)
+	}
 	var err error
 	if d.namespace, err = netns.NewNamespace(name); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/removal"
 	"gridproxy/controller/site"
+	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
 
 	"github.com/go-logr/logr"
@@ -44,7 +44,7 @@ type running struct {
 	*world
 	api    kubernetes.Interface
 	sites  client.Client // reads from the API server
-	writes *writes       // the controller's
+	count  *nodes.Count  // of the controller's requests
 	scheme *runtime.Scheme
 
 	mu  sync.Mutex
@@ -62,7 +62,7 @@ func newRunning(t *testing.T, config func(*site.Config)) *running {
 // newStopped is a world in which the controller does not run yet.
 func newStopped(t *testing.T) *running {
 	t.Helper()
-	r := &running{world: newWorld(t), writes: &writes{}, scheme: runtime.NewScheme(), now: time.Now()}
+	r := &running{world: newWorld(t), count: &nodes.Count{}, scheme: runtime.NewScheme(), now: time.Now()}
 	var err error
 	if r.api, err = kubernetes.NewForConfig(r.Admin()); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,9 @@ func (r *running) start(config func(*site.Config)) (stop func()) {
 		r.t.Fatal(err)
 	}
 	rest.QPS, rest.Burst = 1000, 1000
-	rest.Wrap(r.writes.wrap)
+	if err := r.count.Wrap(rest); err != nil {
+		r.t.Fatal(err)
+	}
 	m, err := manager.New(rest, manager.Options{
 		Scheme: r.scheme, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: site.ByObject(nil)}, Logger: logr.Discard(),
 	})
@@ -146,38 +148,17 @@ func (r *running) pass(d time.Duration) {
 	r.now = r.now.Add(d)
 }
 
-// writes are the requests of the controller that change something, "METHOD path".
-type writes struct {
-	mu  sync.Mutex
-	all []string
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
-
-func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(q *http.Request) (*http.Response, error) {
-		if q.Method != http.MethodGet {
-			w.mu.Lock()
-			w.all = append(w.all, q.Method+" "+q.URL.Path)
-			w.mu.Unlock()
+// taken waits until no write is under way, and returns the writes to Nodes since it was called last.
+func (r *running) taken() []nodes.Request {
+	r.t.Helper()
+	wait.Until(r.t, "every write is answered", func() error {
+		if n := r.count.Writing(); n > 0 {
+			return fmt.Errorf("%d are under way", n)
 		}
-		return next.RoundTrip(q)
+		return nil
 	})
-}
-
-// take returns the writes since the last take.
-func (w *writes) take() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := w.all
-	w.all = nil
-	return all
-}
-
-func toNodes(all []string) []string {
-	return slices.DeleteFunc(all, func(w string) bool { return !strings.Contains(w, "/nodes/") })
+	defer r.count.Reset()
+	return r.count.Requests(func(q nodes.Request) bool { return q.Write() && q.Resource == "nodes" })
 }
 
 // node makes a Node that is ready, with labels "k=v".

@@ -36,7 +36,7 @@ func TestManual(t *testing.T) {
 		t.Errorf("v1alpha1 prints %s", got)
 	}
 	r.sync("first")
-	r.writes.take()
+	r.taken()
 
 	// A Node joins a unit by a selector, at once: its label is what the unit selects.
 	r.kubectl(nodeUnit("v1alpha2", "shanghai", `{"selector": {"matchLabels": {"site": "sh"}, "annotations": {"rack": "7"}}}`), "create", "-f", "-")

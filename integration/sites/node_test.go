@@ -84,7 +84,7 @@ func TestRest(t *testing.T) {
 		return nil
 	})
 	r.sync("before")
-	r.writes.take()
+	r.taken()
 	for i := range 20 {
 		name := fmt.Sprintf("n-%02d", i)
 		r.patchNode(name, "kubelet", fmt.Sprintf(`{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Heartbeat%d"}]}}`, i), "status")
@@ -94,7 +94,7 @@ func TestRest(t *testing.T) {
 	r.kubectl(nodeUnit("v1alpha2", "last", `{"selector": {"matchLabels": {"other": "19"}}}`), "create", "-f", "-")
 	r.readyRate("last", "1/1")
 	wait.Until(r.t, "the last Node's label", func() error { return unlike(r.get("n-19").Labels["last"], v1alpha2.UnitMark) })
-	if got := toNodes(r.writes.take()); len(got) != 1 || got[0] != "PATCH /api/v1/nodes/n-19" {
+	if got := r.taken(); len(got) != 1 || got[0].Verb != "apply" || got[0].Name != "n-19" {
 		t.Errorf("want the one write that the unit last asks for, got %d: %v", len(got), got)
 	}
 	r.node("n-20")
@@ -102,7 +102,7 @@ func TestRest(t *testing.T) {
 	r.readyRate("single", "1/1")
 	r.labels("n-20", "single=nodeunits.superedge.io")
 	r.sync("end")
-	got := toNodes(r.writes.take())
+	got := r.taken()
 	if len(got) != 1 {
 		t.Errorf("one Node that joins: %d writes: %v", len(got), got)
 	}
@@ -182,7 +182,7 @@ func TestRestart(t *testing.T) {
 	stop()
 	r.kubectl("", "patch", "nodeunit", "goes", "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)
 	r.kubectl("", "delete", "nodeunit", "goes")
-	r.writes.take()
+	r.taken()
 	stop = r.start(nil)
 	r.labels("n", "admin=x stays=nodeunits.superedge.io x=y")
 	r.taints("n", "k:NoExecute")
@@ -191,10 +191,10 @@ func TestRestart(t *testing.T) {
 	}
 	r.sync("between")
 	stop()
-	r.writes.take()
+	r.taken()
 	r.start(nil)
 	r.sync("end")
-	if got := toNodes(r.writes.take()); len(got) != 0 {
+	if got := r.taken(); len(got) != 0 {
 		t.Errorf("a controller that starts writes to Nodes that are right: %v", got)
 	}
 }

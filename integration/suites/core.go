@@ -146,7 +146,7 @@ func controllerSuites() []Suite {
 			Needs: []Need{ControlPlane}, Starts: []string{controller}, Reads: []string{"deploy/crds"},
 		},
 		{
-			Name: "sites", Tier: Core, Usual: minutes(1, 30), Load: 90,
+			Name: "sites", Tier: Core, Usual: minutes(1, 30), Load: 90, Env: []string{delayed},
 			Proves:   "NodeUnits and NodeGroups of both versions on a real control plane: what Nodes get, keep and lose.",
 			Packages: []string{"./integration/sites"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
@@ -157,6 +157,9 @@ func controllerSuites() []Suite {
 
 // storedVersions are the tests of the move from SuperEdge that do not need SuperEdge's programs.
 const storedVersions = "^TestMigration$"
+
+// delayed holds the writes of controllers, so that a test which relies on a quick one fails here.
+const delayed = "GRIDPROXY_TEST_DELAY=800ms"
 
 // gridsCore are the tests of the Grids in the core tier: their definitions, the normal path, lost
 // units, a killed leader, and the command line.

@@ -21,6 +21,10 @@ func gridSuites() []Suite {
 			Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
 		}
 	}
+	const faults, scale = "^(TestGridFaults|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
+	reconcile := grids("grids-reconcile", "", gridsCore+"|"+faults+"|"+scale+"|"+distributions,
+		"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 2, 0)
+	reconcile.Env = []string{delayed}
 	federation := grids("federation", "^(TestDistribution|TestDistributionFaults)$", "",
 		"SuperEdge's example of several clusters on three real control planes with Flux, one of which the hub cannot reach: children, reverted edits, "+
 			"status, deletion, and no write at rest; a cluster that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed.", 8, 0)
@@ -43,10 +47,8 @@ func gridSuites() []Suite {
 			"rows; figures are printed.", 4, 30)
 	fleet.Load, fleet.Verbose = 100, true
 	fleet.Reads = append(fleet.Reads, "deploy/federation")
-	const faults, scale = "^(TestGridFaults|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
 	return []Suite{
-		grids("grids-reconcile", "", gridsCore+"|"+faults+"|"+scale+"|"+distributions,
-			"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 1, 5),
+		reconcile,
 		grids("grids-faults", faults, "",
 			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", 2, 0),
 		grids("grids-scale", scale, "",

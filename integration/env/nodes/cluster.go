@@ -134,7 +134,7 @@ func (c *Cluster) Counted(user string, count *Count) (*rest.Config, error) {
 		}
 	}
 	if count != nil {
-		count.Wrap(config)
+		return config, count.Wrap(config)
 	}
 	return config, nil
 }

@@ -96,9 +96,15 @@ func (c *Count) isHalted() bool {
 	return c.halts != nil && c.left == 0
 }
 
-// Wrap makes every client of the configuration be counted.
-func (c *Count) Wrap(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{count: c, next: next} })
+// Wrap makes every client of the configuration be counted. With GRIDPROXY_TEST_DELAY each write is held
+// before it goes on.
+func (c *Count) Wrap(config *rest.Config) error {
+	delay, err := newDelay()
+	if err != nil {
+		return err
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{count: c, delay: delay, next: next} })
+	return nil
 }
 
 // Reset forgets all requests.
@@ -150,6 +156,7 @@ func Tally(requests []Request) string {
 
 type counted struct {
 	count *Count
+	delay *delay
 	next  http.RoundTripper
 }
 
@@ -162,6 +169,9 @@ func (t counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	if request.Write() {
 		t.count.writing.Add(1)
 		defer t.count.writing.Add(-1)
+		if err := t.delay.hold(r.Context()); err != nil {
+			return nil, err
+		}
 	}
 	t.count.sent.Add(max(0, r.ContentLength))
 	answer, err := t.next.RoundTrip(r)

@@ -68,7 +68,7 @@ func TestHaltAfter(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
 	defer server.Close()
 	count := &Count{}
-	web := http.Client{Transport: counted{count: count, next: http.DefaultTransport}}
+	web := http.Client{Transport: counted{count: count, delay: &delay{}, next: http.DefaultTransport}}
 	halted := count.HaltAfter(2, Request.Write)
 	ask := func(method string) error {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestWriting(t *testing.T) {
 	var during int
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { during = count.Writing() }))
 	defer server.Close()
-	web := http.Client{Transport: counted{count: count, next: http.DefaultTransport}}
+	web := http.Client{Transport: counted{count: count, delay: &delay{}, next: http.DefaultTransport}}
 	for method, want := range map[string]int{"GET": 0, "DELETE": 1} {
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/api/v1/nodes/a", nil)
 		if err != nil {

@@ -84,6 +84,9 @@ func (c *Cluster) StartGridController(ctx context.Context, o ControllerOptions) 
 			return nil, err
 		}
 	}
+	if o.Count == nil && isDelayed() && c.Namespace() == nil { // a relay would lead around the link of a namespace
+		o.Count = &Count{}
+	}
 	config, err := c.Counted(o.User, o.Count)
 	if err != nil {
 		return nil, err
