@@ -14,15 +14,17 @@ const (
 	product = "gridproxy/"             // but for what is below tests
 	tests   = "gridproxy/integration/" // all of integration
 	env     = tests + "env/"           // what tests are built from
-	needed  = env + "need"             // what tests of the product may use of it
 )
+
+// needed returns the packages of env that tests of the product may use.
+func needed() []string { return []string{env + "need", env + "wait"} }
 
 // beyondEnv says, for packages below env, what else of this module they or their tests may import.
 // There is nothing: env starts programs of the product, and builds them for that, but imports none.
 var beyondEnv = map[string][]string{}
 
 // TestImportsOfIntegration reads the imports of tests too. The product imports nothing of
-// integration, its tests only need, and env nothing of the product or of the groups of tests.
+// integration, its tests only need and wait, and env nothing of the product or of the groups of tests.
 func TestImportsOfIntegration(t *testing.T) {
 	for _, p := range listPackages(t) {
 		ofTests := slices.Concat(p.TestImports, p.XTestImports)
@@ -32,8 +34,8 @@ func TestImportsOfIntegration(t *testing.T) {
 			}
 		}
 		for _, imported := range ofTests {
-			if !strings.HasPrefix(p.ImportPath, tests) && strings.HasPrefix(imported, tests) && imported != needed {
-				t.Errorf("a test of %s imports %s; of integration it may import only %s", p.ImportPath, imported, needed)
+			if !strings.HasPrefix(p.ImportPath, tests) && strings.HasPrefix(imported, tests) && !slices.Contains(needed(), imported) {
+				t.Errorf("a test of %s imports %s; of integration it may import only %v", p.ImportPath, imported, needed())
 			}
 		}
 		if !strings.HasPrefix(p.ImportPath, env) {
