@@ -29,8 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// instantCluster is a cluster with one Grid, and the controller's queue. Its caches show a write when it is
-// answered, and no request takes time: a real API server's answers do.
+// instantCluster is a cluster with one Grid, and the controller's queue. Its caches show a write
+// when it is answered, and no request takes time: a real API server's answers do.
 type instantCluster struct {
 	client.Client
 	t     *testing.T

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,8 +115,8 @@ func (c *dnsCompare) change(ctx context.Context, s *dnsServers, of namedService)
 	return nil
 }
 
-// measureLag changes the slice of a headless Service and asks grid-dns and CoreDNS in turn until both
-// answer with the change. It returns how much later grid-dns did, by change, ascending.
+// measureLag changes the slice of a headless Service and asks grid-dns and CoreDNS in turn until
+// both answer with the change. It returns how much later grid-dns did, by change, ascending.
 func (c *dnsCompare) measureLag(ctx context.Context, s *dnsServers) ([]time.Duration, error) {
 	of := namedService{10}
 	say("%d changes of one EndpointSlice: when grid-dns and CoreDNS answer with it", c.changes)
@@ -135,7 +136,7 @@ func (c *dnsCompare) measureLag(ctx context.Context, s *dnsServers) ([]time.Dura
 				}
 			}
 			if time.Now().After(deadline) {
-				return nil, fmt.Errorf("%s after a change only %v answer with it: %v", answerLimit, slices.Collect(maps.Keys(known)), s.alive())
+				return nil, errors.Join(fmt.Errorf("%s after a change only %v answer with it", answerLimit, slices.Collect(maps.Keys(known))), s.alive())
 			}
 		}
 		lags = append(lags, known[dnsOfUnit].Sub(known[dnsOfCluster]))

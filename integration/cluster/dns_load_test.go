@@ -49,8 +49,8 @@ func (w *namesCluster) startLoad() *traffic.Load {
 	return traffic.Start(loadRate, q.Open, ways...)
 }
 
-// whileAsked does something while Pods ask, and prints what became of the queries. It is an error if
-// an answer was wrong, or if more queries failed than are allowed.
+// whileAsked does something while Pods ask, and prints what became of the queries. It is an error
+// if an answer was wrong, or if more queries failed than are allowed.
 func (w *namesCluster) whileAsked(what string, allowed int, do func()) traffic.Tally {
 	w.t.Helper()
 	before, err := w.kubeDNSPod.Overflows()

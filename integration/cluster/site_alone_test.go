@@ -22,8 +22,8 @@ func TestSiteAlone(t *testing.T) {
 	w.longCut()
 }
 
-// TestSiteAloneGrace does so while the kubelets are later than the proxies: what gridproxy holds for
-// --reconnect-grace, and that clients notice when it holds nothing.
+// TestSiteAloneGrace does so while the kubelets are later than the proxies: what gridproxy holds
+// for --reconnect-grace, and that clients notice when it holds nothing.
 func TestSiteAloneGrace(t *testing.T) {
 	w := newSiteCluster(t)
 	defer w.showFigures()

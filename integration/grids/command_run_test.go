@@ -84,8 +84,8 @@ func (r *runningController) stop(t *testing.T) int {
 }
 
 // TestRunWithoutCRDs: B-26, it waits, alive but not ready, asks again and again and writes nothing,
-// says once of each half how to install them, and starts when they are there. Its Lease is free when
-// it ends.
+// says once of each half how to install them, and starts when they are there. Its Lease is free
+// when it ends.
 func TestRunWithoutCRDs(t *testing.T) {
 	c := apiserver.ForTest(t, apiserver.Options{})
 	w := newTerminal(t, c)

@@ -20,9 +20,6 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// deadline bounds each wait for a cluster or a controller.
-const deadline = time.Minute
-
 // definitions is an API server that has the CRDs.
 type definitions struct {
 	*apiserver.Cluster

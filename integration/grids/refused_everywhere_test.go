@@ -2,6 +2,7 @@ package grids
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ func (w *world) probe(refused bool) error {
 		},
 	}}
 	if err := w.client.Create(w.t.Context(), probe, client.DryRunAll); (err != nil) != refused {
-		return fmt.Errorf("refused: %t, want %t: %.100v", err != nil, refused, err)
+		return errors.Join(fmt.Errorf("refused: %t, want %t", err != nil, refused), err)
 	}
 	return nil
 }

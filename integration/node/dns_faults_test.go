@@ -41,7 +41,8 @@ const maxStray = 10
 // dnsFaults are all faults. The first ones are those of the smoke test.
 func dnsFaults() []dnsFault {
 	return []dnsFault{
-		// How many queries an upgrade loses is a figure of make bench-dns. Here it costs no more than a kill.
+		// How many queries an upgrade loses is a figure of make bench-dns. Here it costs no more
+		// than a kill.
 		{name: "upgrade", rate: 2000, outage: 1, closed: true, strike: upgradeDNS},
 		{name: "daemon killed", rate: 2000, closed: true, strike: func(d *dnsNode, _ []*netns.Process) {
 			kill(d.daemon.Process)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -207,7 +208,7 @@ func (d *dnsNode) answered(ways []traffic.Way, want traffic.Outcome) {
 	d.until("every query has its outcome", func() error {
 		for _, w := range ways {
 			if got, err := dnsQuestion().Once(d.ctx, w); got != want {
-				return fmt.Errorf("%s: %s, want %s (%v)", w, got, want, err)
+				return errors.Join(fmt.Errorf("%s: %s, want %s", w, got, want), err)
 			}
 		}
 		return nil

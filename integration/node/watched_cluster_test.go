@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// testDeadline is how long a test has. client-go's pauses between attempts grow to half a minute, so
-// it is well beyond that.
+// testDeadline is how long a test has. client-go's pauses between attempts grow to half a minute,
+// so it is well beyond that.
 const testDeadline = 6 * time.Minute
 
 const self = "edge-1"

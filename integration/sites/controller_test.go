@@ -148,7 +148,8 @@ func (r *running) pass(d time.Duration) {
 	r.now = r.now.Add(d)
 }
 
-// taken waits until no write is under way, and returns the writes to Nodes since it was called last.
+// taken waits until no write is under way, and returns the writes to Nodes since it was called
+// last.
 func (r *running) taken() []nodes.Request {
 	r.t.Helper()
 	wait.Until(r.t, "every write is answered", func() error {

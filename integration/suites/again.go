@@ -18,7 +18,7 @@ const (
 	maxSeeds        = 10          // of a test
 )
 
-// FailedTest is a test of the top level that failed, by itself or by its subtests.
+// FailedTest is a test of the top level that failed, or whose subtests failed.
 type FailedTest struct {
 	Package, Name string
 	Time          time.Duration
@@ -36,13 +36,13 @@ type SecondTry struct {
 	Logs    string // where the outputs of both tries are
 }
 
-// proofs are how a line begins that shows a fault without a second try: a promise that is broken (package
-// promise), a data race, a panic, or a property that does not hold. The race detector attributes its report
-// to any test, and package testing adds a line to the tests that ran.
+// proofs are how a line begins that shows a fault without a second try: a promise that is broken
+// (package promise), a data race, a panic, or a property that does not hold. The race detector
+// attributes its report to any test, and package testing adds a line to the tests that ran.
 var proofs = [...]string{"PROMISE ", "WARNING: DATA RACE", "race detected during execution of test", "panic: ", "fatal error: ", "[rapid] failed", "[rapid] panic"}
 
-// proofIn returns the proof of a fault in a line of output; "" if it has none. Package testing puts the
-// position in the file before what a test says.
+// proofIn returns the proof of a fault in a line of output; "" if it has none. Package testing
+// puts the position in the file before what a test says.
 func proofIn(line string) string {
 	line = strings.TrimSpace(line)
 	if position, said, found := strings.Cut(line, ": "); found && strings.Contains(position, ".go:") && !strings.Contains(position, " ") {
@@ -85,8 +85,8 @@ func (sum *Summary) addFailure(e event, said words) {
 	}
 }
 
-// addAborted notes a failed package if more than its tests failed: it did not compile, or a panic or a
-// time limit ended its tests.
+// addAborted notes a failed package if more than its tests failed: it did not compile, or a panic
+// or a time limit ended its tests.
 func (sum *Summary) addAborted(pkg string, said map[string]words) {
 	reason, ended := said[pkg+" "].proof, true
 	for name, w := range said {
@@ -116,7 +116,8 @@ func (sum Summary) proof() string {
 }
 
 // Again returns the run of one failed test of the suite, alone. It runs the whole test of the top
-// level, because subtests may depend on those before them, but only the subtests that the suite has.
+// level, because subtests may depend on those before them, but only the subtests that the suite
+// has.
 func (s Suite) Again(f FailedTest) Suite {
 	if len(s.Packages) > 1 || strings.HasSuffix(s.Packages[0], "...") {
 		s.Packages = []string{f.Package}
@@ -130,9 +131,9 @@ func (s Suite) Again(f FailedTest) Suite {
 	return s
 }
 
-// ToTryAgain returns the results of a tier, and how many tests of each one run once more. Only a suite whose
-// tests failed and which has no other reason to be refused gets second tries. If too many tests
-// failed, none does.
+// ToTryAgain returns the results of a tier, and how many tests of each one run once more. Only a
+// suite whose tests failed and which has no other reason to be refused gets second tries. If too
+// many tests failed, none does.
 func ToTryAgain(results []Result) ([]Result, map[string][]FailedTest) {
 	results = slices.Clone(results)
 	tests, count := map[string][]FailedTest{}, 0

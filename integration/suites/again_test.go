@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// failing returns the events of a package in which TestA passes and TestB, with a subtest, says some lines and
-// fails. If ends is false, the process ends before TestB does.
+// failing returns the events of a package in which TestA passes and TestB, with a subtest, says
+// some lines and fails. If ends is false, the process ends before TestB does.
 func failing(ends bool, lines ...string) string {
 	var events strings.Builder
 	add := func(action, test, output string) {
@@ -97,8 +97,8 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-// TestFailedTest: a test and its subtests are one failed test, with what a second try needs, and without what
-// grows with the output.
+// TestFailedTest: a test and its subtests are one failed test, with what a second try needs, and
+// without what grows with the output.
 func TestFailedTest(t *testing.T) {
 	lines := make([]string, 2000)
 	for i := range lines {
@@ -140,8 +140,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestRunsOfRows: Again splits the pattern Run of a row at its first slash, so all alternatives of tests must
-// share what follows.
+// TestRunsOfRows: Again splits the pattern Run of a row at its first slash, so all alternatives of
+// tests must share what follows.
 func TestRunsOfRows(t *testing.T) {
 	group := regexp.MustCompile(`^(\^\([^()]*\)\$|[^|]*)$`)
 	for _, s := range All() {
@@ -151,8 +151,8 @@ func TestRunsOfRows(t *testing.T) {
 	}
 }
 
-// TestAfterSecondTries: a failure that repeats is refused, one that does not is unsteady, and so many
-// unsteady tests refuse the run.
+// TestAfterSecondTries: a failure that repeats is refused, one that does not is unsteady, and so
+// many unsteady tests refuse the run.
 func TestAfterSecondTries(t *testing.T) {
 	broken := func(tier Tier, tests ...string) Result {
 		r := Result{Suite: "s", Tier: tier, Outcome: Broken, Summary: Summary{Passed: 3}}

@@ -13,8 +13,8 @@ import (
 // undelayed is how many tests cannot pass while the writes of controllers are held.
 const undelayed = 2
 
-// TestDelayed: a test that cannot pass with GRIDPROXY_TEST_DELAY says why in its first line, and there
-// are few of them.
+// TestDelayed: a test that cannot pass with GRIDPROXY_TEST_DELAY says why in its first line, and
+// there are few of them.
 func TestDelayed(t *testing.T) {
 	var found []string
 	err := filepath.WalkDir(filepath.Join(root, "integration"), func(path string, _ fs.DirEntry, err error) error {

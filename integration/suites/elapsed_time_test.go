@@ -17,8 +17,8 @@ const (
 	maxRealTime = 30
 )
 
-// TestNoElapsedTime: no test judges by the clock of the machine, which may be busy. Tests wait for a
-// condition, or run in a bubble of testing/synctest, or say why they cannot.
+// TestNoElapsedTime: no test judges by the clock of the machine, which may be busy. Tests wait for
+// a condition, or run in a bubble of testing/synctest, or say why they cannot.
 func TestNoElapsedTime(t *testing.T) {
 	packages := map[string]*testFiles{}
 	err := walkGo(func(file string) error {
@@ -107,7 +107,8 @@ func (p *testFiles) parse(name string, text any) error {
 	return nil
 }
 
-// problems returns uses of the clock that are neither in a bubble nor marked, and marks without use.
+// problems returns uses of the clock that are neither in a bubble nor marked, and marks without
+// use.
 func (p *testFiles) problems() (all []string) {
 	p.findBubbles()
 	used := map[string]bool{}
@@ -147,7 +148,8 @@ func (p *testFiles) clockUses() (at []token.Pos) {
 	return at
 }
 
-// comparedTimes returns where a function compares what time.Since returned, also by way of a variable.
+// comparedTimes returns where a function compares what time.Since returned, also by way of a
+// variable.
 func comparedTimes(f *ast.FuncDecl) (at []token.Pos) {
 	elapsed := map[string]bool{}
 	hasElapsed := func(e ast.Node) (found bool) {

@@ -12,8 +12,8 @@ import (
 // maxPlanted is how many lines a planted fault changes at most.
 const maxPlanted = 10
 
-// TestPlanted: each planted fault still applies, is small, and names a test that exists. In the copy of the
-// tree that make planted makes, one of the faults is applied already.
+// TestPlanted: each planted fault still applies, is small, and names a test that exists. In the
+// copy of the tree that make planted makes, one of the faults is applied already.
 func TestPlanted(t *testing.T) {
 	patches, err := filepath.Glob("planted/*.patch")
 	if err != nil || len(patches) != 4 {

@@ -101,12 +101,12 @@ func Succeeded(results []Result) bool {
 	return tests == 0 && !slices.ContainsFunc(results, func(r Result) bool { return r.Outcome.Failed(r.Tier) })
 }
 
-// Table returns the table of the results of a run that took so long, for people. Its last line is one
-// that CI systems read.
+// Table returns the table of the results of a run that took so long, for people. Its last line is
+// one that CI systems read.
 func Table(results []Result, machine Machine, took time.Duration) string {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SUITE\tTIER\tRESULT\tPREPARE\tBUILD\tRUN\tCPU\tSTARTS\tTESTS\tSKIPPED")
+	fmt.Fprintln(table, strings.Join([]string{"SUITE", "TIER", "RESULT", "PREPARE", "BUILD", "RUN", "CPU", "STARTS", "TESTS", "SKIPPED"}, "\t"))
 	var passed, failed, skipped int
 	for _, r := range results {
 		sum := r.Summary

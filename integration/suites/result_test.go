@@ -55,7 +55,8 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestRunIsAUnion: packages that run side by side count once, and what is built between them does not.
+// TestRunIsAUnion: packages that run side by side count once, and what is built between them does
+// not.
 func TestRunIsAUnion(t *testing.T) {
 	var events strings.Builder
 	for _, e := range []struct {

@@ -117,8 +117,8 @@ func (s Suite) BuildFlags() []string {
 	return flags
 }
 
-// TestBinary returns the name of the file that the suite's only package is linked to, for all suites that
-// test it; "" if go test runs the suite.
+// TestBinary returns the name of the file that the suite's only package is linked to, for all
+// suites that test it; "" if go test runs the suite.
 func (s Suite) TestBinary() string {
 	if len(s.Packages) != 1 || strings.HasSuffix(s.Packages[0], "...") || s.Fuzz != "" {
 		return ""

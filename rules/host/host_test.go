@@ -79,7 +79,7 @@ func TestServiceLink(t *testing.T) {
 
 	addAddr(t, services, "10.96.0.100/24")
 	addAddr(t, lo, "10.9.9.8/32")
-	wait.Receive(t, "10.9.9.8/32 came", changed) // updates are told in order: it now knows the link
+	wait.Receive(t, "10.9.9.8/32 came", changed) // updates come in order: it now knows the link
 	for i := range 40 {
 		addAddr(t, services, fmt.Sprintf("10.96.0.%d/32", i+1))
 		addAddr(t, services, fmt.Sprintf("fd00:96::%d/128", i+1))

@@ -128,7 +128,8 @@ func TestRoundTripOfManyFrames(t *testing.T) {
 	checkRoundTrip(t, dnsview.View{Node: "bj-3", Services: []*dnsview.Names{small}}, dnsview.View{Node: "bj-3", Services: []*dnsview.Names{large, small}})
 }
 
-// checkRoundTrip writes a view and the update to another one, and compares what a reader knows after each.
+// checkRoundTrip writes a view and the update to another one, and compares what a reader knows
+// after each.
 func checkRoundTrip(t rapid.TB, before, after dnsview.View) {
 	t.Helper()
 	text := written(t, func(w *Writer) error {

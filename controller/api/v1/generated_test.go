@@ -18,7 +18,8 @@ import (
 
 const crds = "../../../deploy/crds"
 
-// TestGeneratedIsFresh: the generated files of all versions are what controller-gen makes of the types now.
+// TestGeneratedIsFresh: the generated files of all versions are what controller-gen makes of the
+// types now.
 func TestGeneratedIsFresh(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("go", "tool", "controller-gen", "object", "crd", "paths=gridproxy/controller/api/...",

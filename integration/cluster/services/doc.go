@@ -1,5 +1,6 @@
 // Package services runs Kubernetes' own end-to-end scenarios for Services, each under the name that it
-// has there, against gridproxy and, without -short, against the real kube-proxy, and prints the two side by side.
+// has there, against gridproxy and, without -short, against the real kube-proxy, and prints the
+// two side by side.
 //
 // A scenario is written anew here against a whole cluster of package machines: real kubelets, real Pods,
 // real EndpointSlices. It does not know which proxy it runs against. gridproxy must pass all of them; what

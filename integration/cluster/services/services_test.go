@@ -17,8 +17,9 @@ import (
 // abreast is how many scenarios run at the same time: they wait more than they work.
 const abreast = 10
 
-// TestScenarios runs all scenarios with gridproxy, then all with kube-proxy, for the table in docs/scenarios.md.
-// The suite passes -short, which leaves out kube-proxy: what it does not pass is no failure.
+// TestScenarios runs all scenarios with gridproxy, then all with kube-proxy, for the table in
+// docs/scenarios.md. The suite passes -short, which leaves out kube-proxy: what it does not pass
+// is no failure.
 func TestScenarios(t *testing.T) {
 	need.Cluster(t)
 	all := scenarios()

@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// patience bounds each command that waits by itself.
+// patience bounds each command that waits.
 const patience = 2 * time.Minute
 
 // world is the cluster, and the connections that go on in it.

@@ -96,8 +96,8 @@ func (c *Count) isHalted() bool {
 	return c.halts != nil && c.left == 0
 }
 
-// Wrap makes every client of the configuration be counted. With GRIDPROXY_TEST_DELAY each write is held
-// before it goes on.
+// Wrap makes every client of the configuration be counted. With GRIDPROXY_TEST_DELAY each write is
+// held before it goes on.
 func (c *Count) Wrap(config *rest.Config) error {
 	delay, err := newDelay()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// The delay switch: the longest time that a write is held, such as 800ms, and the seed of the times.
+// The delay switch: the longest time that a write is held, such as 800ms, and the seed of the
+// times.
 const (
 	envDelay     = "GRIDPROXY_TEST_DELAY"
 	envDelaySeed = "GRIDPROXY_TEST_DELAY_SEED"
@@ -47,7 +48,8 @@ func newDelay() (*delay, error) {
 	return &delay{longest: longest, random: rand.New(rand.NewPCG(seed, 0))}, nil
 }
 
-// hold returns after a random part of the longest time, or with the error of ctx when that ends before.
+// hold returns after a random part of the longest time, or with the error of ctx when that ends
+// before.
 func (d *delay) hold(ctx context.Context) error {
 	if d.longest <= 0 {
 		return nil
@@ -63,8 +65,8 @@ func (d *delay) hold(ctx context.Context) error {
 	}
 }
 
-// Undelayed turns the switch off for a test that cannot pass with it, and stands in its first line. why
-// says what the test relies on. TestDelayed of integration/suites counts these tests.
+// Undelayed turns the switch off for a test that cannot pass with it, and stands in its first
+// line. why says what the test relies on. TestDelayed of integration/suites counts these tests.
 func Undelayed(t testing.TB, why string) {
 	t.Helper()
 	if isDelayed() {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestDelay: writes are held for times below the longest, which the seed decides, and no longer than
-// their client waits.
+// TestDelay: writes are held for times below the longest, which the seed decides, and no longer
+// than their client waits.
 func TestDelay(t *testing.T) {
 	const longest = 800 * time.Millisecond
 	t.Setenv(envDelay, longest.String())

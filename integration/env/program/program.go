@@ -22,7 +22,8 @@ const (
 	RootFS         = "deploy/image/rootfs"      // makes the root file system of the image
 )
 
-// Variable names the folder of programs that are built already. In a virtual machine there is no Go.
+// Variable names the folder of programs that are built already. In a virtual machine there is no
+// Go.
 const Variable = "GRIDPROXY_PROGRAMS"
 
 // ForTest returns the path of a program. The test fails if it cannot be built.
@@ -56,7 +57,8 @@ func Path(ctx context.Context, folder string) (string, error) {
 	return file, nil
 }
 
-// Build builds programs into a folder, with the flags of the Makefile and the build tags of the Dockerfile.
+// Build builds programs into a folder, with the flags of the Makefile and the build tags of the
+// Dockerfile.
 func Build(ctx context.Context, dir string, folders ...string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making a folder for programs: %w", err)

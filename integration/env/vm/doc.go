@@ -16,9 +16,9 @@
 // process, the test binary and its folder's testdata at their own paths, the kernel's modules for
 // networking, and the tools of GuestTools with their libraries. Of the environment it gets
 // GRIDPROXY_*, GO* and REQUIRE, and GRIDPROXY_GUEST, which is the kernel's release. There is no Go
-// toolchain: GRIDPROXY_PROGRAMS names a folder with gridproxy and grid-dns, and GRIDPROXY_KUBE_PROXY
-// a kube-proxy; all are carried along. What the guest writes is gone when it ends, so flags that ask
-// for a profile or for coverage are refused.
+// toolchain: GRIDPROXY_PROGRAMS names a folder with gridproxy and grid-dns, and
+// GRIDPROXY_KUBE_PROXY a kube-proxy; all are carried along. What the guest writes is gone when it
+// ends, so flags that ask for a profile or for coverage are refused.
 //
 // What must hold: nothing is left behind, not even when vmexec is killed; nothing is installed; and
 // only EnsureKernel writes to the disk, into the user's cache folder.

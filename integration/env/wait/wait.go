@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Patience is how many turns a wait has: ten in a second, five in a virtual machine, whose processor
-// is emulated.
+// Patience is how many turns a wait has: ten in a second, five in a virtual machine, whose
+// processor is emulated.
 type Patience int
 
 // Usual is enough for one step on a busy machine: three minutes, if it never stands still.
@@ -61,8 +61,8 @@ type Object interface {
 	Writing() int
 }
 
-// Written waits until the status of the object is about the generation that the step has made, and no
-// write of the controller is under way: what a step made it write is then written and counted.
+// Written waits until the status of the object is about the generation that the step has made, and
+// no write of the controller is under way: what a step made it write is then written and counted.
 func Written(t TB, o Object) {
 	t.Helper()
 	Until(t, "the status of "+o.String()+" is about its spec, and nothing is being written", func() error {
@@ -109,8 +109,8 @@ func (p Patience) spend(ctx context.Context, ticks <-chan time.Time, end context
 }
 
 // For asks until ask returns nil. It returns the last error of ask when ctx ends before, and the
-// error of Stop at once. Between two asks it pauses for as long as the last one took, so that asking
-// takes no more than half a processor.
+// error of Stop at once. Between two asks it pauses for as long as the last one took, so that
+// asking takes no more than half a processor.
 func For(ctx context.Context, ask func(context.Context) error) error {
 	shortest, _ := periods()
 	var last error
@@ -139,5 +139,6 @@ func For(ctx context.Context, ask func(context.Context) error) error {
 // stop is an error after which asking again is useless.
 type stop struct{ error }
 
-// Stop returns an error for ask to return when asking again is useless, as of a process that has ended.
+// Stop returns an error for ask to return when asking again is useless, as of a process that has
+// ended.
 func Stop(err error) error { return stop{err} }

@@ -24,7 +24,8 @@ func needed() []string { return []string{env + "need", env + "wait"} }
 var beyondEnv = map[string][]string{}
 
 // TestImportsOfIntegration reads the imports of tests too. The product imports nothing of
-// integration, its tests only need and wait, and env nothing of the product or of the groups of tests.
+// integration, its tests only need and wait, and env nothing of the product or of the groups of
+// tests.
 func TestImportsOfIntegration(t *testing.T) {
 	for _, p := range listPackages(t) {
 		ofTests := slices.Concat(p.TestImports, p.XTestImports)

@@ -17,7 +17,8 @@ import (
 // machine starts.
 const startTime = 3 * time.Minute
 
-// runTiers runs the suites, one tier after the other. At the end of each tier, failed tests run once more.
+// runTiers runs the suites, one tier after the other. At the end of each tier, failed tests run
+// once more.
 func (r *runner) runTiers(ctx context.Context, chosen []suites.Suite) []suites.Result {
 	var all []suites.Result
 	for _, tier := range []suites.Tier{suites.Core, suites.Extended, suites.Fuzz} {
@@ -27,7 +28,8 @@ func (r *runner) runTiers(ctx context.Context, chosen []suites.Suite) []suites.R
 	return all
 }
 
-// tryAgain runs the failed tests of a tier once more, one after the other, and judges their suites by that.
+// tryAgain runs the failed tests of a tier once more, one after the other, and judges their suites
+// by that.
 func (r *runner) tryAgain(ctx context.Context, chosen []suites.Suite, results []suites.Result) []suites.Result {
 	results, tests := suites.ToTryAgain(results)
 	for i, result := range results {
@@ -46,8 +48,8 @@ func (r *runner) tryAgain(ctx context.Context, chosen []suites.Suite, results []
 	return results
 }
 
-// secondTry runs a failed test of a suite once more, alone. Its output is kept beside that of the suite; number
-// tells the second tries of one suite apart.
+// secondTry runs a failed test of a suite once more, alone. Its output is kept beside that of the
+// suite; number tells the second tries of one suite apart.
 func (r *runner) secondTry(ctx context.Context, s suites.Suite, f suites.FailedTest, number int) (suites.SecondTry, exit) {
 	first := filepath.Join(r.logs, s.Name)
 	p := process{root: r.root, suite: s.Again(f), starts: r.starts, testLimit: f.Limit(), output: first + ".again"}

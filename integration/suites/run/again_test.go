@@ -10,7 +10,8 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// The tests of a module in which each test is a suite. A test that says again() fails the first time.
+// The tests of a module in which each test is a suite. A test that says again() fails the first
+// time.
 const trialTests = `package trial
 
 import (
@@ -96,8 +97,8 @@ func trialModule(t *testing.T) (*runner, func(test string) suites.Suite) {
 	}
 }
 
-// TestSecondTry: a failure that repeats is refused, and one that does not is unsteady, with the seed of the
-// first try. A proof of a fault gets no second try.
+// TestSecondTry: a failure that repeats is refused, and one that does not is unsteady, with the
+// seed of the first try. A proof of a fault gets no second try.
 func TestSecondTry(t *testing.T) {
 	r, suiteOf := trialModule(t)
 	for _, c := range []struct {
@@ -127,8 +128,8 @@ func TestSecondTry(t *testing.T) {
 	}
 }
 
-// TestSecondTryIsBounded: a second try that hangs ends at its own limit or at the deadline of the run, and
-// proves nothing.
+// TestSecondTryIsBounded: a second try that hangs ends at its own limit or at the deadline of the
+// run, and proves nothing.
 func TestSecondTryIsBounded(t *testing.T) {
 	r, suiteOf := trialModule(t)
 	s := suiteOf("TestHangs")

@@ -13,8 +13,8 @@ import (
 // The calibration starts each program a hundred times, within this time.
 const calibrationLimit = time.Minute
 
-// calibrate measures what it costs to start programs. Chains are made in a network namespace that ends
-// with the shell that makes them.
+// calibrate measures what it costs to start programs. Chains are made in a network namespace that
+// ends with the shell that makes them.
 func calibrate(ctx context.Context) suites.Machine {
 	ctx, cancel := context.WithTimeout(ctx, calibrationLimit)
 	defer cancel()

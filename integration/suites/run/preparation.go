@@ -140,7 +140,8 @@ func (p *preparation) ensure(ctx context.Context, s suites.Suite) ([]string, err
 // programs returns the folder of the programs that tests start.
 func (p *preparation) programs() string { return filepath.Join(p.root, "bin", "programs") }
 
-// link builds the programs that tests start, all at once, and the tests of a suite with one package.
+// link builds the programs that tests start, all at once, and the tests of a suite with one
+// package.
 func (p *preparation) link(ctx context.Context, s suites.Suite) error {
 	if len(s.Starts) > 0 {
 		if _, err := p.once("programs", func() (string, error) {

@@ -8,9 +8,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// starts counts the programs that the processes of suites start, by the kernel's events of processes.
-// Programs in virtual machines are not seen. Where the kernel has no such events, or drops some because
-// the machine is busy, counts are too low.
+// starts counts the programs that the processes of suites start, by the kernel's events of
+// processes. Programs in virtual machines are not seen. Where the kernel has no such events, or
+// drops some because the machine is busy, counts are too low.
 type starts struct {
 	self uint32 // the process whose children are suites
 	stop chan struct{}
@@ -61,7 +61,8 @@ func (s *starts) note(e netlink.ProcEvent) {
 	}
 }
 
-// of returns how many programs a child of this process and its descendants have started, and forgets it.
+// of returns how many programs a child of this process and its descendants have started, and
+// forgets it.
 func (s *starts) of(pid int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
