@@ -87,8 +87,10 @@ func newInstantCluster(t *testing.T) *instantCluster {
 		memory: newMemory(), misplaced: &misplaced{},
 	}
 	p.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause))
-	t.Cleanup(p.queue.ShutDown)
+	ended := make(chan struct{})
+	t.Cleanup(func() { p.queue.ShutDown(); <-ended })
 	go func() {
+		defer close(ended)
 		for q, ended := p.queue.Get(); !ended; q, ended = p.queue.Get() {
 			result, err := p.r.Reconcile(t.Context(), q)
 			if err != nil {
