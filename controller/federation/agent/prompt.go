@@ -56,7 +56,7 @@ func (a *Agent) idleIn() time.Duration {
 			continue
 		}
 		for _, at := range []time.Time{w.since.Add(engineGrace + time.Second), w.next()} {
-			if left := at.Sub(a.Now()); left >= 0 {
+			if left := at.Sub(a.Now()); left > 0 {
 				soonest = min(soonest, left)
 			}
 		}
