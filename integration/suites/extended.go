@@ -25,12 +25,15 @@ func gridSuites() []Suite {
 	reconcile := grids("grids-reconcile", "", gridsCore+"|"+faults+"|"+scale+"|"+distributions,
 		"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 2, 0)
 	reconcile.Env = []string{delayed}
-	federation := grids("federation", "^(TestDistribution|TestDistributionFaults)$", "",
+	federation := grids("federation", "^TestDistribution$", "",
 		"SuperEdge's example of several clusters on three real control planes with Flux, one of which the hub cannot reach: children, reverted edits, "+
-			"status, deletion, and no write at rest; a cluster that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed.", 8, 0)
+			"status, deletion, and no write at rest.", 4, 30)
 	federation.Load, federation.Verbose = 100, true
 	federation.Needs = append(federation.Needs, IPTables, Flux)
 	federation.Reads = append(federation.Reads, "deploy/samples", "deploy/federation")
+	outages := federation
+	outages.Name, outages.Run = "federation-faults", "^TestDistributionFaults$"
+	outages.Proves = "In these clusters, one that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed."
 	smoke := grids("federation-smoke", "^TestDistributionSmoke$", "",
 		"On two real control planes with Flux, a Grid of the hub is expanded in a cluster that the hub cannot reach, its status is on the hub, and its deletion reaches both.", 1, 0)
 	smoke.Needs, smoke.Reads = slices.Clone(federation.Needs), slices.Clone(federation.Reads)
@@ -55,6 +58,7 @@ func gridSuites() []Suite {
 			"800 children in 40 units cost no write at rest, and at most one write for each change.", 3, 0),
 		smoke,
 		federation,
+		outages,
 		input,
 		fleet,
 		uplink,
