@@ -179,6 +179,7 @@ func ipvsPackets(name string, tier Tier, usual time.Duration, kernel, proves str
 		Name: name, Tier: tier, Usual: usual, Load: 75, Proves: proves,
 		Packages: []string{"./integration/node/kernel"}, Run: "/^ipvs", Args: []string{"-test.parallel=3"},
 		Needs: []Need{IPTables},
+		About: []string{"rules/ipvs"}, Rare: kernel == "6.12",
 	}, kernel)
 }
 
@@ -198,6 +199,7 @@ func ipvsRules(tier Tier, kernel string) Suite {
 		Packages: []string{"./rules/ipvs"}, Args: []string{fewChecks},
 		Needs: []Need{IPTables},
 		Skips: []Skip{{"docs/design.md is not here", "the suite unit runs the test in the repository"}},
+		About: []string{"rules/ipvs"}, Rare: kernel == "6.12",
 	}, kernel)
 }
 

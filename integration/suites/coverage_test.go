@@ -43,7 +43,7 @@ func TestEverySuiteHasTests(t *testing.T) {
 		if len(s.Command) == 0 && !slices.ContainsFunc(all, func(x test) bool { return s.runs(x) || s.runsPart(x) }) {
 			t.Errorf("no test matches the row of %s", s.Name)
 		}
-		for _, folder := range slices.Concat(s.Reads, s.Starts) {
+		for _, folder := range slices.Concat(s.Reads, s.Starts, s.About) {
 			if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(folder, "/..."))); err != nil {
 				t.Errorf("the row of %s: %v", s.Name, err)
 			}
@@ -68,7 +68,7 @@ func inParts(x test) bool {
 // is so for what this machine cannot do at all.
 func inGuests(x test) bool {
 	return slices.ContainsFunc(All(), func(s Suite) bool { return s.Kernel != "" && s.runs(x) }) &&
-		slices.ContainsFunc(All(), func(s Suite) bool { return s.Kernel != "" && s.Run == "" && s.hasPackage(x) })
+		slices.ContainsFunc(All(), func(s Suite) bool { return s.Kernel != "" && s.Run == "" && s.tests(x) })
 }
 
 // runs says whether the suite runs a test with all of its subtests.
@@ -78,27 +78,21 @@ func (s Suite) runs(x test) bool {
 
 // runsMost says whether the suite runs a test with all of its subtests but those that Skip names.
 func (s Suite) runsMost(x test) bool {
-	return s.Fuzz == "" && !strings.Contains(s.Run, "/") && s.hasPackage(x) && matches(s.Run, x.name, true)
+	return s.Fuzz == "" && !strings.Contains(s.Run, "/") && s.tests(x) && matches(s.Run, x.name, true)
 }
 
 // runsPart says whether the suite runs a test with some of its subtests, or as a fuzz target.
 func (s Suite) runsPart(x test) bool {
 	if s.Fuzz != "" {
-		return s.hasPackage(x) && s.Fuzz == x.name
+		return s.tests(x) && s.Fuzz == x.name
 	}
 	top, _, _ := strings.Cut(s.Run, "/")
-	return s.hasPackage(x) && matches(top, x.name, true)
+	return s.tests(x) && matches(top, x.name, true)
 }
 
-func (s Suite) hasPackage(x test) bool {
-	in := func(patterns []string) bool {
-		return slices.ContainsFunc(patterns, func(p string) bool {
-			folder, below := strings.CutSuffix(p, "/...")
-			folder = path.Clean(folder)
-			return x.folder == folder || below && (folder == "." || strings.HasPrefix(x.folder, folder+"/"))
-		})
-	}
-	return s.Module == x.module && in(s.Packages)
+// tests reports whether the suite tests the package of a test.
+func (s Suite) tests(x test) bool {
+	return s.Module == x.module && s.hasPackage(path.Join(x.module, x.folder))
 }
 
 // matches is how go test matches the first element of a pattern; preset is what an empty one says.

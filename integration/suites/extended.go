@@ -17,6 +17,7 @@ func gridSuites() []Suite {
 		return Suite{
 			Name: name, Tier: Extended, Usual: minutes(m, s), Load: 90, Proves: proves,
 			Packages: []string{"./integration/grids"}, Run: run, Skip: skip,
+			About: []string{"controller/expand", "controller/grid", "controller/removal", "cmd/grid-controller"},
 			Needs: []Need{ControlPlane}, Starts: []string{controller, plugin},
 			Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
 		}
@@ -29,6 +30,7 @@ func gridSuites() []Suite {
 		"SuperEdge's example of several clusters on three real control planes with Flux, one of which the hub cannot reach: children, reverted edits, "+
 			"status, deletion, and no write at rest.", 4, 30)
 	federation.Load, federation.Verbose = 100, true
+	federation.About = []string{"controller/federation", "cmd/grid-controller/join"}
 	federation.Needs = append(federation.Needs, IPTables, Flux)
 	federation.Reads = append(federation.Reads, "deploy/samples", "deploy/federation")
 	outages := federation
@@ -36,20 +38,20 @@ func gridSuites() []Suite {
 	outages.Proves = "In these clusters, one that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed."
 	smoke := grids("federation-smoke", "^TestDistributionSmoke$", "",
 		"On two real control planes with Flux, a Grid of the hub is expanded in a cluster that the hub cannot reach, its status is on the hub, and its deletion reaches both.", 1, 0)
-	smoke.Needs, smoke.Reads = slices.Clone(federation.Needs), slices.Clone(federation.Reads)
+	smoke.Needs, smoke.Reads, smoke.About = slices.Clone(federation.Needs), slices.Clone(federation.Reads), federation.About
 	input := grids("federation-input", "^TestDistributionInput$", "",
 		"What is wrong with a cluster or a Grid of a distribution is said on the hub, with a remedy, and nothing else suffers; a restored hub removes nothing.", 8, 0)
 	input.Load = 60
-	input.Needs, input.Reads = slices.Clone(federation.Needs), slices.Clone(federation.Reads)
+	input.Needs, input.Reads, input.About = slices.Clone(federation.Needs), slices.Clone(federation.Reads), federation.About
 	uplink := grids("federation-bytes", "^TestDistributionBytes$", "",
 		"What a member with 20 Grids sends to its hub in a day at rest, the renewal of its token included, is at most 2 MB; figures are printed.", 11, 20)
-	uplink.Load, uplink.Verbose = 10, true
-	uplink.Needs, uplink.Reads = slices.Clone(federation.Needs), slices.Clone(federation.Reads)
+	uplink.Load, uplink.Verbose, uplink.Rare = 10, true, true
+	uplink.Needs, uplink.Reads, uplink.About = slices.Clone(federation.Needs), slices.Clone(federation.Reads), federation.About
 	fleet := grids("federation-scale", "^TestDistributionScale$", "",
 		"The hub of 100 clusters with 20 Grids in 50 units each writes nothing at rest, and takes at most 1.5 times the memory of one cluster with as many "+
 			"rows; figures are printed.", 4, 30)
 	fleet.Load, fleet.Verbose = 100, true
-	fleet.Reads = append(fleet.Reads, "deploy/federation")
+	fleet.Reads, fleet.About = append(fleet.Reads, "deploy/federation"), federation.About
 	return []Suite{
 		reconcile,
 		grids("grids-faults", faults, "",
@@ -64,6 +66,7 @@ func gridSuites() []Suite {
 		uplink,
 		{
 			Name: "migration", Tier: Extended, Usual: minutes(1, 20), Load: 90,
+			About:    []string{"controller/grid", "controller/expand", "controller/api/v1", "cmd/grid-controller/migrate"},
 			Proves:   "SuperEdge's own controller hands its children over, by the commands of docs/migrate-from-superedge.md.",
 			Packages: []string{"./integration/superedge"}, Skip: storedVersions,
 			Needs: []Need{IPTables, ControlPlane, SuperEdge}, Starts: []string{controller},
@@ -78,12 +81,14 @@ func packetSuites() []Suite {
 		return inMachine(Suite{
 			Name: "packets", Tier: Extended, Usual: usual, Proves: proves,
 			Packages: []string{"./integration/node/kernel"}, Run: run + "/^(nft|legacy)$", Args: []string{"-test.parallel=2"},
+			About: []string{"rules/iptables", "rules/netfilter", "rules/conntrack", "rules/host"}, Rare: kernel == "6.12",
 			Needs: []Need{IPTables},
 		}, kernel)
 	}
 	rules := func(kernel string, usual time.Duration, run, proves string) Suite {
 		return inMachine(Suite{
 			Name: "rules", Tier: Extended, Usual: usual, Proves: proves,
+			About: []string{"rules/iptables", "rules/netfilter"}, Rare: kernel == "6.12",
 			Packages: []string{"./rules/iptables"}, Run: run, Args: []string{fewChecks},
 			Needs: []Need{IPTables},
 		}, kernel)
@@ -98,6 +103,7 @@ func packetSuites() []Suite {
 	}
 	return append(rows, Suite{
 		Name: "takeover", Tier: Extended, Usual: minutes(0, 55),
+		About:    []string{"rules/iptables", "cmd/gridproxy/options", "cmd/gridproxy/otherproxy"},
 		Proves:   "The rules and the command line of a real kube-proxy (iptables-nft) are taken over, without a needless write or a lost connection.",
 		Packages: []string{"./integration/node"}, Run: takeoverTests, Skip: takeoverOfLegacy,
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
@@ -106,23 +112,28 @@ func packetSuites() []Suite {
 		Proves:   "10,000 queries during each fault of the servers, the daemon and the addresses of a node: DNS is back within its limits; another process at the address is named.",
 		Packages: []string{"./integration/node"}, Run: "^(TestDNSFaults|TestDNSAddressTaken)$",
 		Needs: []Need{IPTables}, Starts: []string{node, dnsServer},
+		About: []string{"cmd/gridproxy/localdns", "cmd/grid-dns", "rules/dnsredirect"},
 	}, Suite{
 		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 30),
+		About:    []string{"rules/iptables", "cmd/gridproxy/otherproxy"},
 		Proves:   "The rules of a real kube-proxy (iptables-legacy) are taken over without a needless write or a lost connection.",
 		Packages: []string{"./integration/node"}, Run: takeoverOfLegacy,
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
 		Name: "soak", Tier: Extended, Usual: minutes(4, 15), Load: 70, Verbose: true,
+		About:    []string{"rules/syncer", "topology/watch", "cmd/gridproxy/driver"},
 		Proves:   "Two minutes of random changes, faults and hostile objects: rules are right after each fault, and memory, goroutines and open files stay flat; then reboots without API server, after which the rules are those from before.",
 		Packages: []string{"./integration/node"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=2m"},
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
 		Name: "soak-sites", Tier: Extended, Usual: minutes(4, 45), Load: 40, Verbose: true,
+		About:    []string{"rules/syncer", "topology/watch", "topology/state", "topology/changes"},
 		Proves:   "Four minutes of random cuts, restarts, reboots, moves of Nodes and changes of Services with six daemons: closure holds after each step, and rules stay without the API server and equal those made from scratch with it.",
 		Packages: []string{"./integration/node"}, Run: sitesSoakTest, Env: []string{"GRIDPROXY_SOAK_SITES=4m"},
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 	}, Suite{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
+		About:  []string{"topology", "rules", "controller/expand", "controller/site/assign", "cmd/gridproxy/explain"},
 		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers and Grids.",
 		Packages: []string{
 			"./topology", "./topology/manifest", "./topology/object", "./topology/watch",
@@ -134,14 +145,17 @@ func packetSuites() []Suite {
 		Name: "walks-chains", Tier: Extended, Usual: minutes(5, 0), Load: 40,
 		Proves:   "Six times as many random cases of every property of chains, many of them in the kernel.",
 		Packages: []string{"./rules/iptables"}, Args: []string{"-rapid.checks=600"},
+		About: []string{"rules/iptables", "rules/netfilter"},
 		Needs: []Need{IPTables}, Skips: lacks(),
 	}, Suite{
 		Name: "agreement-long", Tier: Extended, Usual: minutes(1, 50), Load: 110, Verbose: true,
+		About:  []string{"rules/iptables", "rules/ipvs", "rules/netfilter", "topology"},
 		Proves: "On 5,000 random clusters the rules equal those of the real kube-proxy, and packets go the same way.",
 		Module: agreementModule, Packages: []string{"./..."}, Run: "^(TestAgreement|TestModesAgree)$",
 		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=5000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	}, Suite{
 		Name: "names-agreement", Tier: Extended, Usual: minutes(5, 0), Load: 60, Verbose: true,
+		About:  []string{"cmd/grid-dns/clusterzone", "topology/dnsfeed", "topology/dnsview"},
 		Proves: "On 10,000 random clusters, half of them with closed Services, every name of the cluster domain is answered as CoreDNS' kubernetes plugin answers it that knows the endpoints of the unit.",
 		Module: agreementModule, Packages: []string{"."}, Run: "^TestNamesAgree$",
 		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=10000"},
@@ -157,6 +171,7 @@ func olderSuites() []Suite {
 	return []Suite{
 		{
 			Name: "agreement-1.36", Tier: Extended, Usual: minutes(0, 30), Load: 150, Verbose: true,
+			About: []string{"rules/iptables", "topology"}, Rare: true,
 			Proves: "On 500 random clusters the rules equal those of kube-proxy 1.36, and packets go the same way.",
 			Module: agreementModule, ModFile: "go-1.36.mod", Tags: "kubeproxy136",
 			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
@@ -164,6 +179,7 @@ func olderSuites() []Suite {
 		},
 		{
 			Name: "agreement-1.33", Tier: Extended, Usual: minutes(0, 30), Load: 150, Verbose: true,
+			About: []string{"rules/iptables", "topology"}, Rare: true,
 			Proves: "On 500 random clusters the rules equal those of kube-proxy 1.33, the oldest one that builds with ours, and packets go the same way.",
 			Module: agreementModule, ModFile: "go-1.33.mod", Tags: "kubeproxy133",
 			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
@@ -171,12 +187,14 @@ func olderSuites() []Suite {
 		},
 		{
 			Name: "kube-proxy-tests", Tier: Extended, Usual: minutes(0, 40), Load: 130, Verbose: true,
+			About: []string{"rules/iptables", "rules/healthcheck", "rules/conntrack"}, Rare: true,
 			Proves: "kube-proxy's own unit tests of rules, endpoints, UDP flows and health checks pass on our code, except for listed deviations.",
 			Module: agreementModule, Packages: []string{"."}, Run: unitTestsOfKubeProxy,
 			Needs: []Need{IPTables}, Reads: []string{"integration/agreement/testdata"},
 		},
 		{
 			Name: "apiserver-1.36", Tier: Extended, Usual: minutes(1, 30), Load: 60,
+			About: []string{"topology/watch", "cmd/gridproxy/apiserver"}, Rare: true,
 			Proves:   "The suite apiserver, with an API server of Kubernetes 1.36.",
 			Packages: []string{"./integration/node", "./integration/env/apiserver"}, Run: apiServerTests + "|" + olderTests,
 			Env:   []string{"GRIDPROXY_KUBERNETES=v1.36.3"},
@@ -187,42 +205,43 @@ func olderSuites() []Suite {
 
 // machineSuites are about clusters of real machines.
 func machineSuites() []Suite {
-	machines := func(name, pkg, proves string, m, s int) Suite {
+	machines := func(name, pkg, proves string, m, s int, about ...string) Suite {
 		return Suite{
 			Name: name, Tier: Extended, Usual: minutes(m, s), Load: 90, Proves: proves, Packages: []string{pkg},
 			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, dnsServer, echo, rootFS}, Reads: []string{"deploy"},
+			About: about,
 		}
 	}
 	move := machines("machines", "./integration/cluster",
-		"A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.", 1, 30)
+		"A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.", 1, 30, "rules/iptables", "cmd/gridproxy/options", "cmd/gridproxy/otherproxy")
 	move.Run, move.Load = "^TestDocument$", 70
 	move.Needs = append(move.Needs, Helm)
 	move.Reads = append(move.Reads, "docs/migrate-from-kube-proxy.md")
 	streams := machines("streams", "./integration/cluster/streams",
-		"Take-over, restarts, kill -9, upgrades, outages and the way back cost no connection.", 2, 30)
+		"Take-over, restarts, kill -9, upgrades, outages and the way back cost no connection.", 2, 30, "rules/iptables", "rules/syncer", "rules/conntrack", "rules/healthcheck")
 	streams.Alone, streams.Verbose = true, true
 	streams.Needs = append(streams.Needs, Helm)
 	scenarios := machines("scenarios", "./integration/cluster/services",
-		"112 of Kubernetes' own end-to-end scenarios for Services pass.", 2, 0)
+		"112 of Kubernetes' own end-to-end scenarios for Services pass.", 2, 0, "rules/iptables", "rules/healthcheck")
 	scenarios.Args = []string{"-short"} // without kube-proxy
 	scenarios.Reads = append(scenarios.Reads, "docs/scenarios.md")
 	scenarios.Skips = []Skip{{"SCTP", "the packets suites send SCTP on kernels that have it"}}
 	install := machines("helm-install", "./integration/cluster",
-		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", 2, 0)
+		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", 2, 0, "deploy/charts")
 	install.Run = "^TestInstall$"
 	install.Needs = append(install.Needs, Helm, SuperEdge)
 	pages := machines("pages", "./integration/cluster",
-		"Every command of README.md and docs/getting-started.md from the chart to a closed Service works, and prints what the page shows.", 1, 0)
+		"Every command of README.md and docs/getting-started.md from the chart to a closed Service works, and prints what the page shows.", 1, 0, "cmd/kubectl-grid", "deploy/charts")
 	pages.Run = "^TestPagesOnCluster$"
 	pages.Needs = append(pages.Needs, Helm)
 	pages.Starts = append(pages.Starts, plugin)
 	pages.Reads = append(pages.Reads, "README.md", "docs/getting-started.md")
 	security := machines("security", "./integration/cluster",
-		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45)
+		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45, "deploy/charts")
 	security.Run = "^TestProcesses$"
 	alone := machines("site-alone", "./integration/cluster",
 		"A site without uplink for minutes, whose daemons are static Pods, serves its clients through reboots and restarts, "+
-			"and no request fails when the link returns; kube-proxy's figures are printed beside.", 4, 15)
+			"and no request fails when the link returns; kube-proxy's figures are printed beside.", 4, 15, "topology/state", "topology/watch", "rules/syncer")
 	alone.Run, alone.Alone, alone.Verbose = "^TestSiteAlone$", true, true
 	alone.Needs = append(alone.Needs, Helm)
 	alone.Reads = append(alone.Reads, "docs/site-alone.md")
@@ -231,18 +250,20 @@ func machineSuites() []Suite {
 	grace.Proves = "When the link of such a site returns before its kubelets do, no request fails within --reconnect-grace; without a grace some do."
 	dns := machines("dns", "./integration/cluster",
 		"With the chart, the same names lead to each unit's own Pods; other names and changes are those of the real CoreDNS; a unit that is cut off has them after restarts too; "+
-			"turning DNS off and on and an upgrade lose at most 10 of 10,000 queries each, helm uninstall 100, and figures are printed.", 5, 0)
+			"turning DNS off and on and an upgrade lose at most 10 of 10,000 queries each, helm uninstall 100, and figures are printed.", 5, 0, "cmd/grid-dns", "cmd/gridproxy/localdns", "topology/dnsview")
 	dns.Run, dns.Alone, dns.Verbose = "^TestDNS$", true, true
 	dns.Needs = append(dns.Needs, CoreDNS, Helm)
 	dns.Reads = append(dns.Reads, "integration/agreement/testdata/coredns", "docs/dns.md")
 	demo := machines("cluster-demo-test", "./integration/demo",
-		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20)
+		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20, "deploy/samples", "deploy/charts")
 	demo.Run = demoOnMachines
+	harness := machines("machines-harness", "./integration/env/machines",
+		"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50)
+	harness.Rare = true
 	return []Suite{
 		move, streams, scenarios, install, pages,
 		security, alone, grace, dns, demo,
-		machines("machines-harness", "./integration/env/machines",
-			"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50),
+		harness,
 	}
 }
 
@@ -259,45 +280,53 @@ func ipvsSuites() []Suite {
 		for _, s := range []Suite{
 			{
 				Name: "ipvs-streams", Usual: minutes(5, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables},
+				About:  []string{"rules/ipvs", "rules/conntrack", "cmd/gridproxy/driver"},
 				Skip:   ipvsSiteAlone + "|" + ipvsSwitch,
 				Proves: "Endpoints drain without a lost connection.",
 			},
 			{
 				Name: "ipvs-switch", Usual: minutes(5, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables, ControlPlane},
+				About:  []string{"rules/ipvs", "rules/conntrack", "cmd/gridproxy/driver"},
 				Run:    ipvsSwitch,
 				Proves: "Modes switch and kube-proxy's servers are taken over without a lost connection.",
 			},
 			{
 				Name: "ipvs-site-alone", Usual: minutes(2, 0), Packages: []string{"./integration/node/drain"}, Needs: []Need{IPTables, ControlPlane},
-				Run: ipvsSiteAlone, Verbose: true,
+				About: []string{"rules/ipvs", "topology/state"},
+				Run:   ipvsSiteAlone, Verbose: true,
 				Proves: "A site without uplink answers every request inside its unit after a reboot too, with a clock that is wrong; kube-proxy's figures are printed beside.",
 			},
 			{
 				Name: "ipvs-dns-faults", Usual: minutes(7, 0), Packages: []string{"./integration/node"}, Needs: []Need{IPTables},
 				Run: "^(TestDNSFaults|TestDNSAddressTaken)$", OwnClock: true, Verbose: true,
 				Proves: "In IPVS mode too DNS is back within the limits of dns-faults: 10,000 queries during each fault, at 500 a second by the guest's clock (200 where daemon and servers stay killed); another process at the address is named.",
+				About:  []string{"cmd/gridproxy/localdns", "cmd/grid-dns", "rules/dnsredirect"},
 			},
 			{
 				Name: "ipvs-skeleton", Usual: minutes(2, 0), Packages: []string{"./rules/iptables"},
-				Run: "Hairpin|IPVS|Modes|RoundTrip", Args: []string{fewChecks}, Needs: []Need{IPTables},
+				About: []string{"rules/iptables"},
+				Run:   "Hairpin|IPVS|Modes|RoundTrip", Args: []string{fewChecks}, Needs: []Need{IPTables},
 				Proves: "The fixed chains beside virtual servers are written, read back and repaired.",
 			},
 			{
 				Name: "ipvs-daemon", Usual: minutes(0, 45), Packages: []string{"./cmd/gridproxy"},
-				Run: "IPVS|Modes|Modules", Needs: []Need{IPTables},
+				About: []string{"rules/ipvs", "cmd/gridproxy/driver", "cmd/gridproxy/options"},
+				Run:   "IPVS|Modes|Modules", Needs: []Need{IPTables},
 				Proves: "The daemon in IPVS mode: start, modules, change of modes, cleanup.",
 			},
 			{
 				Name: "ipvs-agreement", Usual: minutes(3, 15), Module: agreementModule, Packages: []string{"."},
-				Run: "Kernel", Needs: []Need{IPTables, ControlPlane},
+				About: []string{"rules/ipvs"},
+				Run:   "Kernel", Needs: []Need{IPTables, ControlPlane},
 				Proves: "Virtual servers equal those of the real kube-proxy.",
 			},
 			{
 				Name: "ipvs-cost", Usual: minutes(2, 15), Packages: []string{"./integration/node/cost"}, Needs: []Need{IPTables},
+				About:  []string{"rules/ipvs", "cmd/gridproxy/driver"},
 				Proves: "A change costs as many system calls and processes as decided, at any number of Services.",
 			},
 		} {
-			s.Tier = Extended
+			s.Tier, s.Rare = Extended, kernel == "6.12"
 			rows = append(rows, inMachine(s, kernel))
 		}
 	}
@@ -312,18 +341,21 @@ func otherSuites() []Suite {
 	return []Suite{
 		{
 			Name: "upgrade", Tier: Extended, Usual: minutes(1, 0),
+			About:    []string{"rules/iptables", "controller/grid", "deploy/charts"},
 			Proves:   "From a pinned older commit and back, children, rules and open connections stay as they are.",
 			Packages: []string{"./integration/node"}, Run: upgradeTests,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy"},
 		},
 		{
 			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,
+			About:    []string{"deploy/charts", "deploy/federation", "cmd/gridproxy/options"},
 			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous, and a member of a fleet can do nothing but what it needs.",
 			Packages: []string{"./integration/manifests"}, Run: "^(TestCapabilities|TestControllerRights|TestDaemonRights|TestDNSPod|TestDNSRights|TestDocument|TestFleetMember|TestFluxRights|TestSettings|TestSiteAlone)$",
 			Needs: []Need{IPTables, ControlPlane, Helm, Flux}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md", "docs/site-alone.md"},
 		},
 		{
 			Name: "chart", Tier: Extended, Usual: minutes(1, 0),
+			About:    []string{"deploy/charts", "cmd/gridproxy/metrics"},
 			Proves:   "The chart renders what deploy holds and refuses wrong values; a real API server accepts it, and a real Prometheus has what its dashboard and alerts ask for.",
 			Packages: []string{"./integration/manifests/chart"},
 			Needs:    []Need{IPTables, ControlPlane, Helm, Prometheus, Systemd}, Starts: []string{node, controller},
@@ -331,6 +363,7 @@ func otherSuites() []Suite {
 		},
 		{
 			Name: "image-test", Tier: Extended, Usual: minutes(9, 0), Load: 100, Limit: minutes(25, 0),
+			About: []string{"deploy/image"}, Rare: true,
 			Proves:   "The container image for amd64, arm64 and arm/v7 is built without a registry and holds what it should.",
 			Packages: []string{"./integration/manifests"}, Run: "^(TestImage|TestLayers)$",
 			// The mirror of security updates may be in the middle of a sync, for one architecture for days.
@@ -344,7 +377,7 @@ func otherSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane, Flux}, Starts: []string{controller},
 		},
 		{
-			Name: "vmexec", Tier: Extended, Usual: minutes(1, 10),
+			Name: "vmexec", Tier: Extended, Usual: minutes(1, 10), Rare: true,
 			Proves:   "What happens to a test in a virtual machine reaches whoever started it, and no machine outlives it.",
 			Packages: []string{"./integration/env/vm"},
 			Needs:    []Need{Machine61, Machine612},

@@ -1,60 +1,64 @@
 package suites
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"path"
 	"slices"
 	"strings"
-	"time"
 )
 
-// Inputs are the files whose content decides how a suite ends. Folders are relative to the
-// repository and have no slash at their end.
-type Inputs struct {
-	Tested  []string // folders of the packages whose tests run
-	Depends []string // folders of all packages that are compiled into the tests and the programs they start
-	Reads   []string // further files and folders
-}
-
-// always are the files that decide how everything is built.
-var always = [...]string{"go.mod", "go.sum"}
-
-// Has says whether a changed file is one of the inputs. A test file, and one in a folder testdata,
-// counts only where its package is tested.
-func (in Inputs) Has(file string) bool {
-	if slices.Contains(always[:], file) {
-		return true
-	}
-	for _, r := range in.Reads {
-		if file == r || strings.HasPrefix(file, r+"/") {
-			return true
-		}
-	}
+// IsNear reports whether a change of a file brings the suite to the front of a run of CI: the file
+// is in a package that it tests, in a folder of About, or in Reads. A test file, and one in a
+// folder testdata, counts only where its package is tested.
+func (s Suite) IsNear(file string) bool {
 	folder, _, testdata := strings.Cut(file, "/testdata/")
 	if !testdata {
 		folder = path.Dir(file)
 	}
-	if testdata || strings.HasSuffix(file, "_test.go") {
-		return slices.Contains(in.Tested, folder)
-	}
-	return slices.Contains(in.Depends, folder)
+	ofTest := testdata || strings.HasSuffix(file, "_test.go")
+	return s.hasPackage(folder) || isBelow(file, s.Reads) || !ofTest && isBelow(file, s.About)
 }
 
-// Order sorts suites for CI: first those with an input among the changed files, as they stand in
-// the table, then the others, beginning with another one each day, so that every suite comes first
-// in its turn. changed is how many are in the first part.
-func Order(table []Suite, inputs map[string]Inputs, files []string, day time.Time) (ordered []Suite, changed int) {
-	var rest []Suite
-	for _, s := range table {
-		if slices.ContainsFunc(files, inputs[s.Name].Has) {
+// hasPackage reports whether the suite tests the package in a folder of the repository.
+func (s Suite) hasPackage(folder string) bool {
+	return slices.ContainsFunc(s.Packages, func(pattern string) bool {
+		top, below := strings.CutSuffix(pattern, "/...")
+		top = path.Join(s.Module, top)
+		return folder == top || below && strings.HasPrefix(folder, top+"/")
+	})
+}
+
+// isBelow reports whether a file is one of these paths, or in a folder that is one of them.
+func isBelow(file string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return file == p || strings.HasPrefix(file, p+"/") })
+}
+
+// Order returns which suites a run of CI starts after the core tier, and in which order: first
+// those that are near to a changed file, then one of the rare ones, then all others that are not
+// rare. Seed, the hash of a commit, shuffles each part, so each suite of a part has the same
+// chance in every run, and a run can be repeated. near is how many are in the first part.
+func Order(table []Suite, files []string, seed string) (ordered []Suite, near int) {
+	var rare, others []Suite
+	for _, s := range shuffled(table, seed) {
+		switch {
+		case slices.ContainsFunc(files, s.IsNear):
 			ordered = append(ordered, s)
-		} else {
-			rest = append(rest, s)
+		case !s.Rare:
+			others = append(others, s)
+		case rare == nil:
+			rare = []Suite{s}
 		}
 	}
-	changed = len(ordered)
-	if len(rest) == 0 {
-		return ordered, changed
+	return slices.Concat(ordered, rare, others), len(ordered)
+}
+
+// shuffled returns suites in the order of the hashes of seed and name. A new row changes the order
+// of no others.
+func shuffled(table []Suite, seed string) []Suite {
+	hash := func(s Suite) []byte {
+		sum := sha256.Sum256([]byte(seed + " " + s.Name))
+		return sum[:]
 	}
-	first := int(day.Unix()/int64(24*time.Hour/time.Second)) % len(rest)
-	return slices.Concat(ordered, rest[first:], rest[:first]), changed
+	return slices.SortedFunc(slices.Values(table), func(a, b Suite) int { return bytes.Compare(hash(a), hash(b)) })
 }

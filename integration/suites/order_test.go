@@ -1,57 +1,119 @@
 package suites
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
 
-func TestInputs(t *testing.T) {
-	in := Inputs{
-		Tested:  []string{"integration/grids"},
-		Depends: []string{"integration/grids", "controller/expand", "controller/api/v1"},
-		Reads:   []string{"deploy/crds", "docs/grids.md"},
+func TestIsNear(t *testing.T) {
+	s := Suite{
+		Packages: []string{"./integration/grids", "./integration/sites/..."},
+		About:    []string{"controller/expand"},
+		Reads:    []string{"deploy/crds", "docs/grids.md"},
 	}
 	for file, want := range map[string]bool{
 		"integration/grids/walk_test.go":             true,
 		"integration/grids/testdata/a.txtar":         true,
+		"integration/grids/other/walk_test.go":       false, // another package
+		"integration/sites/other/walk_test.go":       true,
 		"controller/expand/decide.go":                true,
+		"controller/expand/below/decide.go":          true,
 		"controller/expand/decide_test.go":           false, // its own suite's
 		"controller/expand/testdata/children/a.yaml": false,
-		"controller/expand/other/file.go":            false, // another package
-		"controller/api/v1/embedded.yaml":            true,
+		"controller/expanded/decide.go":              false,
 		"deploy/crds/a/b.yaml":                       true,
 		"deploy/crdsmore.yaml":                       false,
 		"docs/grids.md":                              true,
 		"docs/ipvs.md":                               false,
-		"go.mod":                                     true,
-		"integration/agreement/go.mod":               false,
-		"Makefile":                                   false,
+		"go.mod":                                     false, // all suites depend on it
 	} {
-		if got := in.Has(file); got != want {
-			t.Errorf("%s is an input: %t, want %t", file, got, want)
+		if got := s.IsNear(file); got != want {
+			t.Errorf("%s is near: %t, want %t", file, got, want)
+		}
+	}
+	s = Suite{Module: "integration/agreement", Packages: []string{"./..."}}
+	if !s.IsNear("integration/agreement/a_test.go") || s.IsNear("integration/a_test.go") || s.IsNear("a.go") {
+		t.Error("the packages of a nested module are those below its folder")
+	}
+}
+
+// TestParts: what is near comes first, then one rare suite, then the others, in each part by the
+// seed.
+func TestParts(t *testing.T) {
+	rare := func(name string, reads ...string) Suite { return Suite{Name: name, Rare: true, Reads: reads} }
+	table := []Suite{{Name: "a"}, rare("r1"), {Name: "b", Reads: []string{"x"}}, {Name: "c"}, rare("r2", "x", "y"), {Name: "d"}}
+	for _, c := range []struct {
+		files []string
+		seed  string
+		want  string
+		near  int
+	}{
+		{nil, "0a1f2a35", "r1 d a c b", 0},
+		{nil, "c1a15c22", "r2 a b c d", 0},
+		{[]string{"x"}, "0a1f2a35", "b r2 r1 d a c", 2},
+		{[]string{"y", "go.mod"}, "c1a15c22", "r2 r1 a b c d", 1},
+	} {
+		order, near := Order(table, c.files, c.seed)
+		if got := names(order); got != c.want || near != c.near {
+			t.Errorf("after %v of %s: %s, %d near; want %s, %d", c.files, c.seed, got, near, c.want, c.near)
 		}
 	}
 }
 
-// TestOrder: what changed comes first, in the order of the table; the others take turns.
+// TestOrder: where the core tier takes all of its time and nothing is near, each suite has its turn
+// within some runs of CI, with the times that .ci/run presets.
 func TestOrder(t *testing.T) {
-	table := []Suite{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
-	inputs := map[string]Inputs{"b": {Reads: []string{"x"}}, "d": {Reads: []string{"x", "y"}}}
-	day := func(n int) time.Time { return time.Unix(0, 0).AddDate(0, 0, n) }
-	for _, c := range []struct {
-		files   []string
-		day     int
-		want    string
-		changed int
-	}{
-		{nil, 0, "a b c d", 0}, {nil, 1, "b c d a", 0}, {nil, 7, "d a b c", 0},
-		{[]string{"x"}, 0, "b d a c", 2}, {[]string{"x"}, 1, "b d c a", 2}, {[]string{"y"}, 0, "d a b c", 1},
-		{[]string{"go.mod"}, 3, "a b c d", 4}, {[]string{"unknown"}, 0, "a b c d", 0},
-	} {
-		order, changed := Order(table, inputs, c.files, day(c.day))
-		if got := names(order); got != c.want || changed != c.changed {
-			t.Errorf("after %v on day %d: %s, %d changed; want %s, %d", c.files, c.day, got, changed, c.want, c.changed)
+	const runs = 200
+	table := Tiers(All(), Extended)
+	ran := map[string]int{}
+	for i := range runs {
+		order, _ := Order(table, nil, fmt.Sprintf("%x", sha256.Sum256([]byte(strconv.Itoa(i)))))
+		for _, name := range finished(order) {
+			ran[name]++
 		}
+	}
+	slices.SortStableFunc(table, func(a, b Suite) int { return ran[a.Name] - ran[b.Name] })
+	for _, s := range table {
+		t.Logf("%-20s %s, rare %t: in %d of %d runs", s.Name, Seconds(s.Usual), s.Rare, ran[s.Name], runs)
+		if ran[s.Name] == 0 || !s.Rare && ran[s.Name]*100 < 15*runs {
+			t.Errorf("%s runs in %d of %d runs of CI: shorten it or others, or split it", s.Name, ran[s.Name], runs)
+		}
+	}
+}
+
+// finished returns the names of the suites that run, in this order, on two cores beside each other,
+// after a core tier that took coreTime.
+func finished(waiting []Suite) (done []string) {
+	type active struct {
+		suite Suite
+		ends  time.Time
+	}
+	budget := Budget{Start: time.Unix(0, 0), Soft: 37 * time.Minute, Deadline: 40 * time.Minute}
+	now := budget.Start.Add(coreTime)
+	var running []active
+	for {
+		waiting = slices.DeleteFunc(waiting, func(s Suite) bool { return !budget.Fits(now, s, 1) })
+		var beside []Suite
+		for _, a := range running {
+			beside = append(beside, a.suite)
+		}
+		if i := Next(waiting, beside, 2); i >= 0 {
+			s := waiting[i]
+			waiting = slices.Delete(waiting, i, i+1)
+			running = append(running, active{s, now.Add(s.Usual)})
+			done = append(done, s.Name)
+			continue
+		}
+		if len(running) == 0 {
+			return done
+		}
+		first := slices.MinFunc(running, func(a, b active) int { return a.ends.Compare(b.ends) })
+		now = first.ends
+		running = slices.DeleteFunc(running, func(a active) bool { return a.suite.Name == first.suite.Name })
 	}
 }
 

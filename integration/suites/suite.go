@@ -68,6 +68,8 @@ type Suite struct {
 	Needs   []Need        // what is installed or built before it
 	Starts  []string      // packages of the programs that its tests build and start
 	Reads   []string      // files and folders outside of Go packages whose content it depends on
+	About   []string      // one to six folders of the product that it is there for, with all below them
+	Rare    bool          // whether a run of CI has only one of these suites, unless a change is near
 	Skips   []Skip        // the skips that are expected
 	Usual   time.Duration // on two cores, with everything built
 	Limit   time.Duration // after which it is killed; 0 = see HardLimit

@@ -28,8 +28,12 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s: a virtual machine runs the tests of one package", s.Name)
 		case s.Usual <= 0:
 			t.Errorf("%s: how long does it take?", s.Name)
-		case s.Tier == Extended && s.Usual > 15*time.Minute:
+		case s.Tier == Extended && (!s.Rare && s.Usual > 8*time.Minute || s.Usual > 12*time.Minute):
 			t.Errorf("%s usually takes %s: split it, so that CI finds time for it", s.Name, s.Usual)
+		case s.Rare && s.Tier != Extended:
+			t.Errorf("%s is rare, but not of the extended tier", s.Name)
+		case len(s.About) > 6 || len(s.About) == 0 && s.Tier == Extended && !s.isOfTests():
+			t.Errorf("%s has %d folders in About: name one to six of the product that it is there for", s.Name, len(s.About))
 		case s.HardLimit(1) < s.Usual*3/2:
 			t.Errorf("%s usually takes %s and is killed after %s", s.Name, s.Usual, s.HardLimit(1))
 		}
@@ -38,6 +42,11 @@ func TestRows(t *testing.T) {
 		}
 		seen[s.Name] = true
 	}
+}
+
+// isOfTests reports whether a suite is about the tests' own tools, or reads all sources.
+func (s Suite) isOfTests() bool {
+	return !slices.ContainsFunc(s.Packages, func(p string) bool { return !strings.HasPrefix(p, "./integration/env/") })
 }
 
 // coreTime is how long the core tier may take on two cores, with everything built.

@@ -24,6 +24,7 @@ type config struct {
 	budget   suites.Budget // CI_START, CI_BUDGET, CI_DEADLINE
 	results  string        // CI_RESULTS: folder for the results of the parts of one run; "" = none
 	fuzzTime time.Duration // FUZZTIME
+	base     string        // CI_BASE: the commit since which changed files count; "" = the last day
 }
 
 // requires says whether an unexpected skip in a suite is a failure.
@@ -49,6 +50,7 @@ func requiredNames(list string) []string {
 func readEnvironment(lookup func(string) (string, bool)) (config, error) {
 	c := config{budget: suites.Budget{Start: now()}}
 	c.results, _ = lookup("CI_RESULTS")
+	c.base, _ = lookup("CI_BASE")
 	if text, _ := lookup("REQUIRE"); text != "" {
 		required, err := suites.Choose(suites.All(), requiredNames(text))
 		if err != nil {

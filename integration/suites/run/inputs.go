@@ -4,94 +4,84 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"gridproxy/integration/suites"
 )
 
-// recently is which commits count as changes, for git log --since.
+// recently is which commits count as changes without CI_BASE, for git log --since.
 const recently = "24 hours ago"
 
-// printOrder prints the order in which the extended suites run.
-func printOrder(ctx context.Context, table []suites.Suite) error {
-	order, changed, err := ordered(ctx, table)
-	if err != nil {
-		return err
-	}
+// printOrder prints the order in which the extended suites run, and why.
+func printOrder(ctx context.Context, base string, table []suites.Suite) {
+	order, near := ordered(ctx, base, table)
 	for i, s := range order {
 		why := "its turn"
-		if i < changed {
-			why = "an input changed in the last day"
+		switch {
+		case i < near:
+			why = "near to a change"
+		case s.Rare:
+			why = "the rare suite of this run"
 		}
 		fmt.Printf("%2d %-20s %s (%s)\n", i+1, s.Name, why, suites.Seconds(s.Usual))
 	}
-	return nil
 }
 
-// ordered are the extended suites in the order in which CI runs them.
-func ordered(ctx context.Context, table []suites.Suite) (order []suites.Suite, changed int, err error) {
-	extended := suites.Tiers(table, suites.Extended)
-	files, err := changedFiles(ctx)
+// ordered returns the extended suites of a run of CI in their order. Where git does not know what
+// has changed, no suite is near; where it knows no commit, the day decides the order.
+func ordered(ctx context.Context, base string, table []suites.Suite) (order []suites.Suite, near int) {
+	seed, err := git(ctx, "rev-parse", "HEAD")
 	if err != nil {
-		// Without a history nothing is known to have changed: the order of the day is as good as any.
-		fmt.Fprintf(os.Stderr, "warning: %v: suites run in the order of the day\n", err)
-		files = nil
+		seed = now().Format(time.DateOnly)
+		fmt.Fprintf(os.Stderr, "warning: %v: the day %s decides the order of the suites\n", err, seed)
 	}
-	inputs := map[string]suites.Inputs{}
-	for _, s := range extended {
-		if inputs[s.Name], err = inputsOf(ctx, s); err != nil {
-			return nil, 0, err
-		}
+	files, err := changedFiles(ctx, base)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "warning: %v: no suite is near to a change\n", err)
 	}
-	order, changed = suites.Order(extended, inputs, files, now())
-	return order, changed, nil
+	extended := suites.Tiers(table, suites.Extended)
+	for i, s := range extended {
+		extended[i].Reads = slices.Concat(s.Reads, modulesOf(s))
+	}
+	return suites.Order(extended, files, strings.TrimSpace(seed))
 }
 
-// changedFiles are the files that commits of the last day and uncommitted changes have touched.
-func changedFiles(ctx context.Context) ([]string, error) {
-	var files []string
-	for _, args := range [][]string{
+// changedFiles returns the files that commits after base, without it those of the last day, and
+// uncommitted changes have touched.
+func changedFiles(ctx context.Context, base string) ([]string, error) {
+	questions := [][]string{
 		{"log", "--since=" + recently, "-m", "--first-parent", "--name-only", "--format="},
 		{"diff", "--name-only", "HEAD"},
-	} {
-		out, err := exec.CommandContext(ctx, "git", args...).Output()
+	}
+	if base != "" {
+		questions = [][]string{{"diff", "--merge-base", "--name-only", base, "--"}}
+	}
+	var files []string
+	for _, args := range questions {
+		out, err := git(ctx, args...)
 		if err != nil {
-			return nil, fmt.Errorf("asking git for what changed (git %s): %w", args[0], err)
+			return nil, fmt.Errorf("asking git for what changed: %w", err)
 		}
-		files = append(files, strings.Fields(string(out))...)
+		files = append(files, strings.Fields(out)...)
 	}
 	return files, nil
 }
 
-// inputsOf asks go list for the packages of a suite and of the programs that its tests start.
-func inputsOf(ctx context.Context, s suites.Suite) (suites.Inputs, error) {
-	inputs := suites.Inputs{Reads: slices.Concat(s.Reads, modulesOf(s))}
-	if len(s.Packages) == 0 {
-		return inputs, nil
+// git returns what a command of git prints.
+func git(ctx context.Context, args ...string) (string, error) {
+	var diag bytes.Buffer
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Stderr = &diag
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(diag.Bytes()))
 	}
-	var err error
-	if inputs.Tested, err = folders(ctx, s.Module, slices.Concat(s.BuildFlags(), s.Packages)); err != nil {
-		return inputs, err
-	}
-	if inputs.Depends, err = folders(ctx, s.Module, slices.Concat([]string{"-deps", "-test"}, s.BuildFlags(), s.Packages)); err != nil {
-		return inputs, err
-	}
-	if len(s.Starts) > 0 {
-		started, err := folders(ctx, "", append([]string{"-deps"}, s.Starts...))
-		if err != nil {
-			return inputs, err
-		}
-		inputs.Depends = append(inputs.Depends, started...)
-	}
-	return inputs, nil
+	return string(out), nil
 }
 
 // modulesOf are the files that name the versions of a suite's own module and of the tools that it
@@ -115,37 +105,4 @@ func modulesOf(s suites.Suite) []string {
 // modFiles are a go.mod and its go.sum, or another pair for -modfile.
 func modFiles(module, modFile string) []string {
 	return []string{module + "/" + modFile, module + "/" + strings.TrimSuffix(modFile, ".mod") + ".sum"}
-}
-
-// folders asks go list for packages of this repository, and returns their folders below its root.
-func folders(ctx context.Context, module string, args []string) ([]string, error) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	root, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("finding the folder that this runs in: %w", err)
-	}
-	var diag bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-e", "-json=Dir,Standard"}, args...)...)
-	cmd.Dir, cmd.Stderr = filepath.Join(root, module), &diag
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list %v: %w: %s", args, err, bytes.TrimSpace(diag.Bytes()))
-	}
-	var found []string
-	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct {
-			Dir      string
-			Standard bool
-		}
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			return found, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("reading what go list prints: %w", err)
-		}
-		if relative, err := filepath.Rel(root, p.Dir); err == nil && !p.Standard && !strings.HasPrefix(relative, "..") {
-			found = append(found, filepath.ToSlash(relative))
-		}
-	}
 }

@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	names := flags.String("suites", "", "run these suites: names, separated by commas")
 	tier := flags.String("tier", "", "run the suites of this tier: core, extended, fuzz, or all (core and extended)")
-	rest := flags.Bool("rest", false, "run the extended suites, those first whose inputs changed in the last day, then the fuzz targets")
+	rest := flags.Bool("rest", false, "run the extended suites in the order of CI, then the fuzz targets")
 	list := flags.Bool("list", false, "print the table of suites")
 	order := flags.Bool("order", false, "print the order in which -rest runs the extended suites")
 	page := flags.String("write", "", "write the table of suites into this page, between its marks")
@@ -64,14 +64,20 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	case *page != "":
 		return writePage(*page, table)
-	case *order:
-		return printOrder(ctx, table)
 	}
-	chosen, err := choose(ctx, table, *names, *tier, *rest)
+	config, err := readEnvironment(os.LookupEnv)
 	if err != nil {
 		return err
 	}
-	config, err := readEnvironment(os.LookupEnv)
+	switch {
+	case *order:
+		printOrder(ctx, config.base, table)
+		return nil
+	case *rest:
+		extended, _ := ordered(ctx, config.base, table)
+		return runAll(ctx, config, append(extended, suites.Tiers(table, suites.Fuzz)...))
+	}
+	chosen, err := choose(table, *names, *tier)
 	if err != nil {
 		return err
 	}
@@ -95,12 +101,8 @@ func writePage(path string, table []suites.Suite) error {
 }
 
 // choose returns the suites to run, in their order.
-func choose(ctx context.Context, table []suites.Suite, names, tier string, rest bool) ([]suites.Suite, error) {
+func choose(table []suites.Suite, names, tier string) ([]suites.Suite, error) {
 	switch {
-	case rest:
-		fmt.Println("== ordering the extended suites by what changed")
-		extended, _, err := ordered(ctx, table)
-		return append(extended, suites.Tiers(table, suites.Fuzz)...), err
 	case names != "":
 		chosen, err := suites.Choose(table, words(names))
 		return suites.LongestFirst(chosen), err
