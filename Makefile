@@ -33,7 +33,7 @@ cluster-demo: ## a real cluster of four machines on this one: the chart, the Gri
 	@$(GO) run ./integration/demo -machines
 
 ##@ Test
-.PHONY: test test-all test-rest fuzz planted test-list test-order
+.PHONY: test test-all test-rest test-steady fuzz planted test-list test-order
 test: ## the core tier, or the suites of SUITES=name,name (patterns such as ipvs-* too); REQUIRE=all: a skip is a failure
 	@$(SUITES_RUN) $(if $(SUITES),-suites '$(SUITES)',-tier core)
 
@@ -45,6 +45,9 @@ test-rest: ## the extended tier in the order of CI, then the fuzz targets
 
 fuzz: ## each fuzz target for FUZZTIME (30s)
 	@$(SUITES_RUN) -tier fuzz
+
+test-steady: ## the core tier N (10) times, beside BURDEN (0) busy processes: which tests are not steady; SUITES: some suites
+	@SUITES='$(SUITES)' BURDEN='$(BURDEN)' integration/suites/steady '$(or $(N),10)'
 
 planted: ## before a release: make test refuses each fault of integration/suites/planted; PLANTED=NAME: one of them, SUITES: some suites
 	@SUITES='$(SUITES)' PLANTED='$(PLANTED)' integration/suites/planted/check

@@ -30,7 +30,7 @@ func walkGo(visit func(file string) error) error {
 // names begin.
 func variables(t *testing.T) []string {
 	t.Helper()
-	pattern := regexp.MustCompile(`"((?:GRIDPROXY|CI)_[A-Z_]*[A-Z]|REQUIRE|FUZZTIME)"`)
+	pattern := regexp.MustCompile(`"((?:GRIDPROXY|CI)_[A-Z_]*[A-Z]|REQUIRE|FUZZTIME|BURDEN)"`)
 	var found []string
 	err := walkGo(func(file string) error {
 		text, err := os.ReadFile(file)

@@ -25,7 +25,11 @@ type config struct {
 	results  string        // CI_RESULTS: folder for the results of the parts of one run; "" = none
 	fuzzTime time.Duration // FUZZTIME
 	base     string        // CI_BASE: the commit since which changed files count; "" = the last day
+	burden   int           // BURDEN: busy processes beside the suites
 }
+
+// maxBurden bounds BURDEN: with more, limits of time would end suites.
+const maxBurden = 8
 
 // requires says whether an unexpected skip in a suite is a failure.
 func (c config) requires(suite string) bool {
@@ -51,6 +55,13 @@ func readEnvironment(lookup func(string) (string, bool)) (config, error) {
 	c := config{budget: suites.Budget{Start: now()}}
 	c.results, _ = lookup("CI_RESULTS")
 	c.base, _ = lookup("CI_BASE")
+	if text, _ := lookup("BURDEN"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > maxBurden {
+			return config{}, fmt.Errorf("BURDEN=%s: write a number of busy processes, at most %d", text, maxBurden)
+		}
+		c.burden = n
+	}
 	if text, _ := lookup("REQUIRE"); text != "" {
 		required, err := suites.Choose(suites.All(), requiredNames(text))
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"time"
 
 	"gridproxy/integration/suites"
@@ -40,4 +41,14 @@ func readPressure() time.Duration {
 		return 0
 	}
 	return suites.ParsePressure(string(text))
+}
+
+// startBurden starts busy processes, as other programs of the machine are. stop ends them.
+func startBurden(ctx context.Context, root string, processes int) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for range processes {
+		running.Go(func() { _ = command(ctx, root, "sh", "-c", "while :; do :; done").Run() }) // it ends when it is killed
+	}
+	return func() { cancel(); running.Wait() }
 }

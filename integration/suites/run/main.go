@@ -137,7 +137,9 @@ func runAll(ctx context.Context, config config, chosen []suites.Suite) error {
 	r.prepared.all(preparing, chosen)
 	machine := calibrate(preparing)
 	fmt.Println("== " + machine.Calibration())
+	stop := startBurden(ctx, r.root, config.burden)
 	results := r.runTiers(ctx, chosen)
+	stop()
 	machine.Took, machine.Waited = now().Sub(begin), readPressure()-waited
 	machine.Used = suites.CPU(results)
 	results = append(earlier, results...)

@@ -191,15 +191,15 @@ func TestEnvironment(t *testing.T) {
 			return "", false
 		})
 	}
-	c, err := read("REQUIRE=streams,right* CI_START=100 CI_BUDGET=37m CI_BASE=0a1f2a35 FUZZTIME=5s")
+	c, err := read("REQUIRE=streams,right* CI_START=100 CI_BUDGET=37m CI_BASE=0a1f2a35 FUZZTIME=5s BURDEN=2")
 	if err != nil || !c.requires("rights") || c.requires("unit") || c.budget.Start.Unix() != 100 ||
-		c.budget.Soft != 37*time.Minute || c.base != "0a1f2a35" || c.budget.Deadline != 0 || c.fuzzTime != 5*time.Second {
+		c.budget.Soft != 37*time.Minute || c.base != "0a1f2a35" || c.budget.Deadline != 0 || c.fuzzTime != 5*time.Second || c.burden != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if c, err := read("REQUIRE=all"); err != nil || !c.requires("unit") || c.fuzzTime != 30*time.Second {
 		t.Errorf("%+v, %v", c, err)
 	}
-	for _, wrong := range []string{"REQUIRE=stream", "CI_START=today", "CI_BUDGET=75", "CI_DEADLINE=-1m", "FUZZTIME=long"} {
+	for _, wrong := range []string{"REQUIRE=stream", "CI_START=today", "CI_BUDGET=75", "CI_DEADLINE=-1m", "FUZZTIME=long", "BURDEN=many", "BURDEN=-1", "BURDEN=1000"} {
 		if _, err := read(wrong); err == nil {
 			t.Errorf("%s is accepted", wrong)
 		}
