@@ -185,7 +185,7 @@ func ipvsPackets(name string, tier Tier, usual time.Duration, kernel, proves str
 
 // ipvsClosed is the suite of ipvsClosure.
 func ipvsClosed() Suite {
-	s := ipvsPackets("ipvs-closure", Core, minutes(1, 20), "6.1",
+	s := ipvsPackets("ipvs-closure", Core, minutes(2, 30), "6.1",
 		"Real packets through virtual servers: closure, also of an empty unit, restarts, tampering.")
 	s.Run = ipvsClosure + s.Run
 	return s

@@ -246,7 +246,7 @@ func machineSuites() []Suite {
 	alone.Needs = append(alone.Needs, Helm)
 	alone.Reads = append(alone.Reads, "docs/site-alone.md")
 	grace := alone
-	grace.Name, grace.Run, grace.Usual = "site-alone-grace", "^TestSiteAloneGrace$", minutes(3, 45)
+	grace.Name, grace.Run, grace.Usual = "site-alone-grace", "^TestSiteAloneGrace$", minutes(4, 10)
 	grace.Proves = "When the link of such a site returns before its kubelets do, no request fails within --reconnect-grace; without a grace some do."
 	dns := machines("dns", "./integration/cluster",
 		"With the chart, the same names lead to each unit's own Pods; other names and changes are those of the real CoreDNS; a unit that is cut off has them after restarts too; "+
