@@ -122,7 +122,7 @@ func (s Suite) BuildFlags() []string {
 // TestBinary returns the name of the file that the suite's only package is linked to, for all
 // suites that test it; "" if go test runs the suite.
 func (s Suite) TestBinary() string {
-	if len(s.Packages) != 1 || strings.HasSuffix(s.Packages[0], "...") || s.Fuzz != "" {
+	if len(s.Packages) != 1 || !strings.HasPrefix(s.Packages[0], ".") || strings.HasSuffix(s.Packages[0], "...") || s.Fuzz != "" {
 		return ""
 	}
 	name := path.Join(s.Module, s.Packages[0])
