@@ -19,9 +19,10 @@ func codeSuites() []Suite {
 			Command: []string{"integration/suites/vet"},
 		},
 		{
-			Name: "unit", Tier: Core, Usual: minutes(2, 0), Parallel: 2, Load: 120,
+			Name: "unit", Tier: Core, Usual: minutes(5, 0), Parallel: 2, Load: 90,
 			Proves: "Properties, tables and scripts: what is decided, parsed, rendered and printed, by packages and by both programs.",
 			Packages: []string{
+				"./cmd/gridproxy", "./rules/iptables", // the longest ones first, side by side
 				"./topology/...", "./rules/...", "./controller/...", "./deploy/...", "./cmd/...",
 				"./integration/manifests/layout", "./integration/suites/...",
 				"./integration/env/need", "./integration/env/document", "./integration/env/programs", "./integration/env/wait",
@@ -30,7 +31,7 @@ func codeSuites() []Suite {
 			Needs: []Need{IPTables, ControlPlane, Strace}, Skips: lacks(),
 		},
 		{
-			Name: "race", Tier: Core, Usual: minutes(0, 50), Parallel: 2, Load: 80,
+			Name: "race", Tier: Core, Usual: minutes(1, 0), Parallel: 2, Load: 60,
 			Proves: "What runs side by side in the daemon, the controller and grid-dns shares no memory without a lock.",
 			Packages: []string{
 				"./rules/syncer", "./topology/watch", "./controller/grid", "./cmd/gridproxy/localdns", "./cmd/grid-dns/feed",
@@ -87,13 +88,13 @@ const (
 func nodeSuites() []Suite {
 	return []Suite{
 		{
-			Name: "packets", Tier: Core, Usual: minutes(1, 25), Load: 70,
+			Name: "packets", Tier: Core, Usual: minutes(1, 40), Load: 55,
 			Proves:   "Real packets through both variants of iptables and both families: closure, policies, NodePorts, affinity, restarts, tampering.",
 			Packages: []string{"./integration/node/kernel"},
 			Needs:    []Need{IPTables}, Starts: []string{node}, Skips: lacks(),
 		},
 		{
-			Name: "apiserver", Tier: Core, Usual: minutes(1, 30), Load: 60,
+			Name: "apiserver", Tier: Core, Usual: minutes(2, 10), Load: 55,
 			Proves:   "A real API server that is away, cut off, slow or compacted costs the node no change and opens nothing.",
 			Packages: []string{"./integration/node"}, Run: apiServerTests,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
@@ -105,7 +106,7 @@ func nodeSuites() []Suite {
 			Needs: []Need{IPTables}, Skips: lacks(),
 		},
 		{
-			Name: "operation", Tier: Core, Usual: minutes(1, 10), Load: 50,
+			Name: "operation", Tier: Core, Usual: minutes(2, 0), Load: 35,
 			Proves:   "What an operator sees: Events, metrics, logs and health of a running daemon; once through all faults and hostile objects of the soak.",
 			Packages: []string{"./integration/node"}, Run: operationTests,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, plugin},
@@ -132,7 +133,7 @@ const unitTestsOfKubeProxy = "^TestKubeProxyUnitTests$"
 func controllerSuites() []Suite {
 	return []Suite{
 		{
-			Name: "grids", Tier: Core, Usual: minutes(2, 0), Load: 50,
+			Name: "grids", Tier: Core, Usual: minutes(4, 20), Load: 40,
 			Proves: "SuperEdge's manual as it is printed, on a real control plane; a lost unit keeps its children for the grace, also when leaders are killed; " +
 				"the API server accepts and refuses Grids as the controller does.",
 			Packages: []string{"./integration/grids"}, Run: gridsCore,
@@ -146,7 +147,7 @@ func controllerSuites() []Suite {
 			Needs: []Need{ControlPlane}, Starts: []string{controller}, Reads: []string{"deploy/crds"},
 		},
 		{
-			Name: "sites", Tier: Core, Usual: minutes(1, 30), Load: 90, Env: []string{delayed},
+			Name: "sites", Tier: Core, Usual: minutes(2, 30), Load: 70,
 			Proves:   "NodeUnits and NodeGroups of both versions on a real control plane: what Nodes get, keep and lose.",
 			Packages: []string{"./integration/sites"},
 			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
@@ -185,7 +186,7 @@ func ipvsPackets(name string, tier Tier, usual time.Duration, kernel, proves str
 
 // ipvsClosed is the suite of ipvsClosure.
 func ipvsClosed() Suite {
-	s := ipvsPackets("ipvs-closure", Core, minutes(2, 30), "6.1",
+	s := ipvsPackets("ipvs-closure", Core, minutes(3, 30), "6.1",
 		"Real packets through virtual servers: closure, also of an empty unit, restarts, tampering.")
 	s.Run = ipvsClosure + s.Run
 	return s
