@@ -119,14 +119,15 @@ func (s Suite) BuildFlags() []string {
 	return flags
 }
 
-// TestBinary returns the name of the file that the suite's only package is linked to, for all
-// suites that test it; "" if go test runs the suite.
+// TestBinary returns the file that the suite's only package is linked to, for all suites that test
+// it, in a folder of such files; "" if go test runs the suite. Its name is the one that go test gives
+// it, because tests know the name of their own process.
 func (s Suite) TestBinary() string {
 	if len(s.Packages) != 1 || !strings.HasPrefix(s.Packages[0], ".") || strings.HasSuffix(s.Packages[0], "...") || s.Fuzz != "" {
 		return ""
 	}
-	name := path.Join(s.Module, s.Packages[0])
-	return strings.Trim(strings.ReplaceAll(name, "/", "-")+"-"+s.Tags, "-") + ".test"
+	folder := path.Join(s.Module, s.Packages[0])
+	return path.Join(folder, s.Tags, path.Base(folder)+".test")
 }
 
 // load is the processor time that the suite uses, in percent of one processor.

@@ -154,6 +154,9 @@ func (p *preparation) link(ctx context.Context, s suites.Suite) error {
 		return nil
 	}
 	_, err := p.once(s.TestBinary(), func() (string, error) {
+		if err := os.MkdirAll(filepath.Dir(testBinary(p.root, s)), 0o755); err != nil {
+			return "", fmt.Errorf("making a folder for tests: %w", err)
+		}
 		args := slices.Concat([]string{"test", "-c", "-vet=off", "-o", testBinary(p.root, s)}, s.BuildFlags(), s.Packages)
 		out, err := command(ctx, filepath.Join(p.root, s.Module), "go", args...).CombinedOutput()
 		if err != nil {
