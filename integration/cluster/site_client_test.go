@@ -39,7 +39,7 @@ func (w *siteCluster) readVIPs() {
 // unanswered returns how many requests were not answered from the unit of their site.
 func unanswered(t traffic.Tally) int { return len(t.Failed) + t.Count[traffic.Remote] }
 
-// allAnswered is an error unless all requests were answered from the unit of their site.
+// allAnswered returns an error unless all requests were answered from the unit of their site.
 func (w *siteCluster) allAnswered(who string, got traffic.Tally, since time.Time) {
 	w.t.Helper()
 	if n := got.Count[traffic.Remote]; n > 0 {

@@ -220,7 +220,7 @@ func (d *distribution) must(err error) {
 	}
 }
 
-// took is wait.Until, and returns how long that took.
+// took waits as wait.Until does, and returns how long that took.
 func (d *distribution) took(what string, ask func() error) time.Duration {
 	d.t.Helper()
 	begin := time.Now()

@@ -167,7 +167,7 @@ func (f *faults) outage() {
 	f.rollout()
 	f.StopAPIServer()
 	refused := func(r nodes.Request) bool { return r.Write() && r.Code == 0 }
-	wait.Until(f.t, "the controller finds nobody to write to", func() error {
+	wait.Until(f.t, "the controller finds no API server to write to", func() error {
 		if len(c.count.Requests(refused)) == 0 {
 			return fmt.Errorf("no write has failed")
 		}

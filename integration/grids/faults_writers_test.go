@@ -171,7 +171,7 @@ func (f *faults) recreate(name string, propagation metav1.DeletionPropagation) {
 			f.deleted[child]++
 		}
 	}
-	wait.Until(f.t, name+" is made anew", func() error {
+	wait.Until(f.t, name+" is made again", func() error {
 		g := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: old.Namespace, Name: name, Labels: old.Labels}, Spec: old.Spec}
 		return f.client.Create(f.t.Context(), g)
 	})

@@ -200,7 +200,7 @@ func (w *world) drift() {
 			if c.mended(o) {
 				w.t.Fatal("the test changed nothing")
 			}
-			wait.Until(w.t, c.what+" is mended", func() error {
+			wait.Until(w.t, c.what+" is repaired", func() error {
 				if now, _ := get(w, c.kind(), c.name); !c.mended(now) {
 					return errors.New("it is not")
 				}
@@ -339,7 +339,7 @@ func (w *world) conflicts() {
 	w.apply(deploymentGrid("web", "replicas: 4"))
 	wait.Until(w.t, "the change is there in the storm", func() error { return w.allHave(4, "") })
 	end()
-	wait.Until(w.t, "the drift is mended", func() error { return w.allHave(4, "location") })
+	wait.Until(w.t, "the drift is repaired", func() error { return w.allHave(4, "location") })
 }
 
 func (w *world) allHave(replicas int32, key string) error {

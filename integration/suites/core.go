@@ -174,7 +174,7 @@ const distributions = "^TestDistribution"
 // ipvsClosure are the tests of what the core tier promises in IPVS mode.
 const ipvsClosure = "^(TestClosureAndLabels|TestEmptyUnitIsRefused|TestRestart|TestIPVSTampering)$"
 
-// ipvsPackets is a suite that sends real packets through virtual servers, on a kernel.
+// ipvsPackets returns a suite that sends real packets through virtual servers, on a kernel.
 func ipvsPackets(name string, tier Tier, usual time.Duration, kernel, proves string) Suite {
 	return inMachine(Suite{
 		Name: name, Tier: tier, Usual: usual, Load: 75, Proves: proves,
@@ -184,7 +184,7 @@ func ipvsPackets(name string, tier Tier, usual time.Duration, kernel, proves str
 	}, kernel)
 }
 
-// ipvsClosed is the suite of ipvsClosure.
+// ipvsClosed returns the suite of ipvsClosure.
 func ipvsClosed() Suite {
 	s := ipvsPackets("ipvs-closure", Core, minutes(3, 30), "6.1",
 		"Real packets through virtual servers: closure, also of an empty unit, restarts, tampering.")
@@ -192,7 +192,7 @@ func ipvsClosed() Suite {
 	return s
 }
 
-// ipvsRules is the suite of the virtual servers of IPVS mode, on a kernel.
+// ipvsRules returns the suite of the virtual servers of IPVS mode, on a kernel.
 func ipvsRules(tier Tier, kernel string) Suite {
 	return inMachine(Suite{
 		Name: "ipvs-rules", Tier: tier, Usual: minutes(1, 15), Load: 75,

@@ -120,8 +120,8 @@ func (s Suite) BuildFlags() []string {
 }
 
 // TestBinary returns the file that the suite's only package is linked to, for all suites that test
-// it, in a folder of such files; "" if go test runs the suite. Its name is the one that go test gives
-// it, because tests know the name of their own process.
+// it, in a folder of such files; "" if go test runs the suite. Its name is the one that go test
+// gives it, because tests know the name of their own process.
 func (s Suite) TestBinary() string {
 	if len(s.Packages) != 1 || !strings.HasPrefix(s.Packages[0], ".") || strings.HasSuffix(s.Packages[0], "...") || s.Fuzz != "" {
 		return ""

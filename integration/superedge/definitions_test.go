@@ -57,7 +57,7 @@ func TestDefinitions(t *testing.T) {
 	ours := nodes.AsShipped()
 	ours.Binary = w.shell.controller
 	w.ours = w.GridController(t, ours)
-	wait.Until(w.t, "grid-controller says what is wrong and how it is mended", func() error {
+	wait.Until(w.t, "grid-controller says what is wrong and how to repair it", func() error {
 		for _, words := range []string{
 			"deploymentgrids.superedge.io is not ours: version v1 has no status subresource", "servicegrids.superedge.io is not ours",
 			"nodeunits.site.superedge.io is not ours: a webhook converts its versions", "grid-controller migrate-crds",

@@ -110,7 +110,7 @@ func affinityTimeout(f frontend) func(*world) {
 			held[i] = w.stays("tcp", from, to)
 		}
 		silent := time.Now()
-		wait.Until(w.TB, "somebody is no longer held after a silence", func() error {
+		wait.Until(w.TB, "a silence ends the hold", func() error {
 			// real time: the kernel ends an affinity after a silence
 			if quiet := time.Since(silent); quiet < timeout+time.Second {
 				return fmt.Errorf("silent for %s only", quiet)

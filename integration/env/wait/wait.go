@@ -44,7 +44,7 @@ func Until(t TB, what string, ask func() error) {
 	Usual.Until(t, what, ask)
 }
 
-// Until is the function Until with another patience.
+// Until asks as the function Until does, with another patience.
 func (p Patience) Until(t TB, what string, ask func() error) {
 	t.Helper()
 	if err := p.For(t.Context(), func(context.Context) error { return ask() }); err != nil {
@@ -77,7 +77,7 @@ func Written(t TB, o Object) {
 	})
 }
 
-// For is the function For, which gives up when the patience is over.
+// For asks as the function For does, and gives up when the patience is over.
 func (p Patience) For(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := p.Context(ctx)
 	defer cancel()
