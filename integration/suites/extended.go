@@ -223,7 +223,7 @@ func machineSuites() []Suite {
 	streams.Needs = append(streams.Needs, Helm)
 	scenarios := machines("scenarios", "./integration/cluster/services",
 		"112 of Kubernetes' own end-to-end scenarios for Services pass.", 2, 0, "rules/iptables", "rules/healthcheck")
-	scenarios.Args = []string{"-short"} // without kube-proxy
+	scenarios.Args = []string{"-test.short"} // without kube-proxy
 	scenarios.Reads = append(scenarios.Reads, "docs/scenarios.md")
 	scenarios.Skips = []Skip{{"SCTP", "the packets suites send SCTP on kernels that have it"}}
 	install := machines("helm-install", "./integration/cluster",
