@@ -5,65 +5,35 @@ import (
 	"time"
 )
 
-// extended are the suites that make test-all adds. CI runs those whose inputs changed first, in
-// this order: near to the change before far from it.
+// extended returns the suites that make test-all adds.
 func extended() []Suite {
-	return slices.Concat(gridSuites(), packetSuites(), olderSuites(), machineSuites(), ipvsSuites(), otherSuites())
+	return slices.Concat(gridSuites(), federationSuites(), packetSuites(), longNodeSuites(), randomSuites(), olderSuites(),
+		machineSuites(), siteSuites(), ipvsSuites(), otherSuites())
 }
 
-// gridSuites are about the Grids on a real control plane.
-func gridSuites() []Suite {
-	grids := func(name, run, skip, proves string, m, s int) Suite {
-		return Suite{
-			Name: name, Tier: Extended, Usual: minutes(m, s), Load: 90, Proves: proves,
-			Packages: []string{"./integration/grids"}, Run: run, Skip: skip,
-			About: []string{"controller/expand", "controller/grid", "controller/removal", "cmd/grid-controller"},
-			Needs: []Need{ControlPlane}, Starts: []string{controller, plugin},
-			Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
-		}
+// onGrids returns a suite of Grids on a real control plane.
+func onGrids(name, run, proves string, usual time.Duration) Suite {
+	return Suite{
+		Name: name, Tier: Extended, Usual: usual, Load: 90, Proves: proves,
+		Packages: []string{"./integration/grids"}, Run: run,
+		About: []string{"controller/expand", "controller/grid", "controller/removal", "cmd/grid-controller"},
+		Needs: []Need{ControlPlane}, Starts: []string{controller, plugin},
+		Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
 	}
+}
+
+// gridSuites are about the Grids of one cluster.
+func gridSuites() []Suite {
 	const faults, scale = "^(TestGridFaults|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
-	reconcile := grids("grids-reconcile", "", gridsCore+"|"+faults+"|"+scale+"|"+distributions,
-		"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", 2, 0)
-	reconcile.Env = []string{delayed}
-	federation := grids("federation", "^TestDistribution$", "",
-		"SuperEdge's example of several clusters on three real control planes with Flux, one of which the hub cannot reach: children, reverted edits, "+
-			"status, deletion, and no write at rest.", 4, 30)
-	federation.Load, federation.Verbose = 100, true
-	federation.About = []string{"controller/federation", "cmd/grid-controller/join"}
-	federation.Needs = append(federation.Needs, IPTables, Flux)
-	federation.Reads = append(federation.Reads, "deploy/samples", "deploy/federation")
-	outages := federation
-	outages.Name, outages.Run = "federation-faults", "^TestDistributionFaults$"
-	outages.Proves = "In these clusters, one that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed."
-	smoke := grids("federation-smoke", "^TestDistributionSmoke$", "",
-		"On two real control planes with Flux, a Grid of the hub is expanded in a cluster that the hub cannot reach, its status is on the hub, and its deletion reaches both.", 1, 0)
-	smoke.Needs, smoke.Reads, smoke.About = slices.Clone(federation.Needs), slices.Clone(federation.Reads), federation.About
-	input := grids("federation-input", "^TestDistributionInput$", "",
-		"What is wrong with a cluster or a Grid of a distribution is said on the hub, with a remedy, and nothing else suffers; a restored hub removes nothing.", 8, 0)
-	input.Load = 60
-	input.Needs, input.Reads, input.About = slices.Clone(federation.Needs), slices.Clone(federation.Reads), federation.About
-	uplink := grids("federation-bytes", "^TestDistributionBytes$", "",
-		"What a member with 20 Grids sends to its hub in a day at rest, the renewal of its token included, is at most 2 MB; figures are printed.", 11, 20)
-	uplink.Load, uplink.Verbose, uplink.Rare = 10, true, true
-	uplink.Needs, uplink.Reads, uplink.About = slices.Clone(federation.Needs), slices.Clone(federation.Reads), federation.About
-	fleet := grids("federation-scale", "^TestDistributionScale$", "",
-		"The hub of 100 clusters with 20 Grids in 50 units each writes nothing at rest, and takes at most 1.5 times the memory of one cluster with as many "+
-			"rows; figures are printed.", 4, 30)
-	fleet.Load, fleet.Verbose = 100, true
-	fleet.Reads, fleet.About = append(fleet.Reads, "deploy/federation"), federation.About
+	reconcile := onGrids("grids-reconcile", "",
+		"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", minutes(2, 0))
+	reconcile.Skip, reconcile.Env = gridsCore+"|"+faults+"|"+scale+"|"+distributions, []string{delayed}
 	return []Suite{
 		reconcile,
-		grids("grids-faults", faults, "",
-			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", 2, 0),
-		grids("grids-scale", scale, "",
-			"800 children in 40 units cost no write at rest, and at most one write for each change.", 3, 0),
-		smoke,
-		federation,
-		outages,
-		input,
-		fleet,
-		uplink,
+		onGrids("grids-faults", faults,
+			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", minutes(2, 0)),
+		onGrids("grids-scale", scale,
+			"800 children in 40 units cost no write at rest, and at most one write for each change.", minutes(3, 0)),
 		{
 			Name: "migration", Tier: Extended, Usual: minutes(1, 20), Load: 90,
 			About:    []string{"controller/grid", "controller/expand", "controller/api/v1", "cmd/grid-controller/migrate"},
@@ -73,6 +43,35 @@ func gridSuites() []Suite {
 			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml", "docs/migrate-from-superedge.md"},
 		},
 	}
+}
+
+// federationSuites are about Grids that Flux distributes to several clusters.
+func federationSuites() []Suite {
+	distribution := func(name, run, proves string, usual time.Duration) Suite {
+		s := onGrids(name, run, proves, usual)
+		s.About = []string{"controller/federation", "cmd/grid-controller/join"}
+		s.Needs = append(s.Needs, IPTables, Flux)
+		s.Reads = append(s.Reads, "deploy/samples", "deploy/federation")
+		return s
+	}
+	smoke := distribution("federation-smoke", "^TestDistributionSmoke$",
+		"On two real control planes with Flux, a Grid of the hub is expanded in a cluster that the hub cannot reach, its status is on the hub, and its deletion reaches both.", minutes(1, 0))
+	example := distribution("federation", "^TestDistribution$",
+		"SuperEdge's example of several clusters on three real control planes with Flux, one of which the hub cannot reach: children, reverted edits, "+
+			"status, deletion, and no write at rest.", minutes(4, 30))
+	faults := distribution("federation-faults", "^TestDistributionFaults$",
+		"In these clusters, one that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed.", minutes(4, 30))
+	input := distribution("federation-input", "^TestDistributionInput$",
+		"What is wrong with a cluster or a Grid of a distribution is said on the hub, with a remedy, and nothing else suffers; a restored hub removes nothing.", minutes(8, 0))
+	fleet := distribution("federation-scale", "^TestDistributionScale$",
+		"The hub of 100 clusters with 20 Grids in 50 units each writes nothing at rest, and takes at most 1.5 times the memory of one cluster with as many "+
+			"rows; figures are printed.", minutes(4, 30))
+	uplink := distribution("federation-bytes", "^TestDistributionBytes$",
+		"What a member with 20 Grids sends to its hub in a day at rest, the renewal of its token included, is at most 2 MB; figures are printed.", minutes(11, 20))
+	example.Load, faults.Load, input.Load, fleet.Load, uplink.Load = 100, 100, 60, 100, 10
+	example.Verbose, faults.Verbose, fleet.Verbose, uplink.Verbose = true, true, true, true
+	fleet.Needs, uplink.Rare = []Need{ControlPlane}, true
+	return []Suite{smoke, example, faults, input, fleet, uplink}
 }
 
 // packetSuites are about iptables mode in other places than this machine's kernel.
@@ -93,7 +92,7 @@ func packetSuites() []Suite {
 			Needs: []Need{IPTables},
 		}, kernel)
 	}
-	rows := []Suite{ // of kernel 6.1, what this machine's kernel may lack: it runs the others
+	return []Suite{ // of kernel 6.1, what this machine's kernel may lack: it runs the others
 		packets("6.1", minutes(0, 45), "^(TestStreamProtocols|TestOpenStreamIsLeftAlone)$",
 			"SCTP and TCP stay inside the unit, through both variants of iptables."),
 		rules("6.1", minutes(0, 30), "^(TestCounters|TestCountersEndWithLocalhost|TestShadowBesideKubeProxy|TestTakeover)$",
@@ -101,37 +100,46 @@ func packetSuites() []Suite {
 		packets("6.12", minutes(9, 0), "", "Real packets, SCTP too, through both variants of iptables."),
 		rules("6.12", minutes(8, 0), "", "Chains are written, read back and repaired."),
 	}
-	return append(rows, Suite{
+}
+
+// longNodeSuites are about the node daemon beside kube-proxy, and through faults.
+func longNodeSuites() []Suite {
+	return []Suite{{
 		Name: "takeover", Tier: Extended, Usual: minutes(0, 55),
 		About:    []string{"rules/iptables", "cmd/gridproxy/options", "cmd/gridproxy/otherproxy"},
 		Proves:   "The rules and the command line of a real kube-proxy (iptables-nft) are taken over, without a needless write or a lost connection.",
 		Packages: []string{"./integration/node"}, Run: takeoverTests, Skip: takeoverOfLegacy,
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
-	}, Suite{
+	}, {
 		Name: "dns-faults", Tier: Extended, Usual: minutes(4, 0), Load: 90, Alone: true, Verbose: true,
 		Proves:   "10,000 queries during each fault of the servers, the daemon and the addresses of a node: DNS is back within its limits; another process at the address is named.",
 		Packages: []string{"./integration/node"}, Run: "^(TestDNSFaults|TestDNSAddressTaken)$",
 		Needs: []Need{IPTables}, Starts: []string{node, dnsServer},
 		About: []string{"cmd/gridproxy/localdns", "cmd/grid-dns", "rules/dnsredirect"},
-	}, Suite{
+	}, {
 		Name: "takeover-legacy", Tier: Extended, Usual: minutes(0, 30),
 		About:    []string{"rules/iptables", "cmd/gridproxy/otherproxy"},
 		Proves:   "The rules of a real kube-proxy (iptables-legacy) are taken over without a needless write or a lost connection.",
 		Packages: []string{"./integration/node"}, Run: takeoverOfLegacy,
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
-	}, Suite{
+	}, {
 		Name: "soak", Tier: Extended, Usual: minutes(4, 15), Load: 70, Verbose: true,
 		About:    []string{"rules/syncer", "topology/watch", "cmd/gridproxy/driver"},
 		Proves:   "Two minutes of random changes, faults and hostile objects: rules are right after each fault, and memory, goroutines and open files stay flat; then reboots without API server, after which the rules are those from before.",
 		Packages: []string{"./integration/node"}, Run: "^TestSoak$", Env: []string{"GRIDPROXY_SOAK=2m"},
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
-	}, Suite{
+	}, {
 		Name: "soak-sites", Tier: Extended, Usual: minutes(4, 45), Load: 40, Verbose: true,
 		About:    []string{"rules/syncer", "topology/watch", "topology/state", "topology/changes"},
 		Proves:   "Four minutes of random cuts, restarts, reboots, moves of Nodes and changes of Services with six daemons: closure holds after each step, and rules stay without the API server and equal those made from scratch with it.",
 		Packages: []string{"./integration/node"}, Run: sitesSoakTest, Env: []string{"GRIDPROXY_SOAK_SITES=4m"},
 		Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
-	}, Suite{
+	}}
+}
+
+// randomSuites are about many more random cases than the core tier has.
+func randomSuites() []Suite {
+	return []Suite{{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
 		About:  []string{"topology", "rules", "controller/expand", "controller/site/assign", "cmd/gridproxy/explain"},
 		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers and Grids.",
@@ -141,32 +149,31 @@ func packetSuites() []Suite {
 			"./controller/expand", "./controller/site/assign", "./cmd/gridproxy/explain",
 		},
 		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),
-	}, Suite{
+	}, {
 		Name: "walks-chains", Tier: Extended, Usual: minutes(5, 0), Load: 40,
 		Proves:   "Six times as many random cases of every property of chains, many of them in the kernel.",
 		Packages: []string{"./rules/iptables"}, Args: []string{"-rapid.checks=600"},
 		About: []string{"rules/iptables", "rules/netfilter"},
 		Needs: []Need{IPTables}, Skips: lacks(),
-	}, Suite{
+	}, {
 		Name: "agreement-long", Tier: Extended, Usual: minutes(1, 50), Load: 110, Verbose: true,
 		About:  []string{"rules/iptables", "rules/ipvs", "rules/netfilter", "topology"},
 		Proves: "On 5,000 random clusters the rules equal those of the real kube-proxy, and packets go the same way.",
 		Module: agreementModule, Packages: []string{"./..."}, Run: "^(TestAgreement|TestModesAgree)$",
 		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=5000"}, Needs: []Need{IPTables}, Skips: lacks(),
-	}, Suite{
+	}, {
 		Name: "names-agreement", Tier: Extended, Usual: minutes(5, 0), Load: 60, Verbose: true,
 		About:  []string{"cmd/grid-dns/clusterzone", "topology/dnsfeed", "topology/dnsview"},
 		Proves: "On 10,000 random clusters, half of them with closed Services, every name of the cluster domain is answered as CoreDNS' kubernetes plugin answers it that knows the endpoints of the unit.",
 		Module: agreementModule, Packages: []string{"."}, Run: "^TestNamesAgree$",
 		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=10000"},
-	})
+	}}
 }
 
 // olderTests are the tests of the harness that need the older control plane.
 const olderTests = "^TestReleaseIsStarted$"
 
-// olderSuites are about kube-proxy's own unit tests, and about other releases of Kubernetes than
-// the one that all other suites run with.
+// olderSuites are about kube-proxy's own unit tests, and about other releases of Kubernetes.
 func olderSuites() []Suite {
 	return []Suite{
 		{
@@ -203,68 +210,70 @@ func olderSuites() []Suite {
 	}
 }
 
-// machineSuites are about clusters of real machines.
-func machineSuites() []Suite {
-	machines := func(name, pkg, proves string, m, s int, about ...string) Suite {
-		return Suite{
-			Name: name, Tier: Extended, Usual: minutes(m, s), Load: 90, Proves: proves, Packages: []string{pkg},
-			Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, dnsServer, echo, rootFS}, Reads: []string{"deploy"},
-			About: about,
-		}
+// onMachines returns a suite of a cluster of real machines. about are folders as in Suite.About.
+func onMachines(name, pkg, proves string, usual time.Duration, about ...string) Suite {
+	return Suite{
+		Name: name, Tier: Extended, Usual: usual, Load: 90, Proves: proves, Packages: []string{pkg}, About: about,
+		Needs: []Need{IPTables, ControlPlane, NodeRuntime}, Starts: []string{node, controller, dnsServer, echo, rootFS}, Reads: []string{"deploy"},
 	}
-	move := machines("machines", "./integration/cluster",
-		"A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.", 1, 30, "rules/iptables", "cmd/gridproxy/options", "cmd/gridproxy/otherproxy")
+}
+
+// machineSuites are about installing and moving in clusters of real machines.
+func machineSuites() []Suite {
+	move := onMachines("machines", "./integration/cluster",
+		"A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.", minutes(1, 30), "rules/iptables", "cmd/gridproxy/options", "cmd/gridproxy/otherproxy")
 	move.Run, move.Load = "^TestDocument$", 70
 	move.Needs = append(move.Needs, Helm)
 	move.Reads = append(move.Reads, "docs/migrate-from-kube-proxy.md")
-	streams := machines("streams", "./integration/cluster/streams",
-		"Take-over, restarts, kill -9, upgrades, outages and the way back cost no connection.", 2, 30, "rules/iptables", "rules/syncer", "rules/conntrack", "rules/healthcheck")
+	streams := onMachines("streams", "./integration/cluster/streams",
+		"Take-over, restarts, kill -9, upgrades, outages and the way back cost no connection.", minutes(2, 30), "rules/iptables", "rules/syncer", "rules/conntrack", "rules/healthcheck")
 	streams.Alone, streams.Verbose = true, true
 	streams.Needs = append(streams.Needs, Helm)
-	scenarios := machines("scenarios", "./integration/cluster/services",
-		"112 of Kubernetes' own end-to-end scenarios for Services pass.", 2, 0, "rules/iptables", "rules/healthcheck")
+	scenarios := onMachines("scenarios", "./integration/cluster/services",
+		"112 of Kubernetes' own end-to-end scenarios for Services pass.", minutes(2, 0), "rules/iptables", "rules/healthcheck")
 	scenarios.Args = []string{"-test.short"} // without kube-proxy
 	scenarios.Reads = append(scenarios.Reads, "docs/scenarios.md")
 	scenarios.Skips = []Skip{{"SCTP", "the packets suites send SCTP on kernels that have it"}}
-	install := machines("helm-install", "./integration/cluster",
-		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", 2, 0, "deploy/charts")
+	install := onMachines("helm-install", "./integration/cluster",
+		"Real helm installs over SuperEdge's objects and on an empty cluster, upgrades and uninstalls.", minutes(2, 0), "deploy/charts")
 	install.Run = "^TestInstall$"
 	install.Needs = append(install.Needs, Helm, SuperEdge)
-	pages := machines("pages", "./integration/cluster",
-		"Every command of README.md and docs/getting-started.md from the chart to a closed Service works, and prints what the page shows.", 1, 0, "cmd/kubectl-grid", "deploy/charts")
+	pages := onMachines("pages", "./integration/cluster",
+		"Every command of README.md and docs/getting-started.md from the chart to a closed Service works, and prints what the page shows.", minutes(1, 0), "cmd/kubectl-grid", "deploy/charts")
 	pages.Run = "^TestPagesOnCluster$"
 	pages.Needs = append(pages.Needs, Helm)
 	pages.Starts = append(pages.Starts, plugin)
 	pages.Reads = append(pages.Reads, "README.md", "docs/getting-started.md")
-	security := machines("security", "./integration/cluster",
-		"Pod security standards accept what the chart installs, and nothing more is granted.", 0, 45, "deploy/charts")
+	security := onMachines("security", "./integration/cluster",
+		"Pod security standards accept what the chart installs, and nothing more is granted.", minutes(0, 45), "deploy/charts")
 	security.Run = "^TestProcesses$"
-	alone := machines("site-alone", "./integration/cluster",
+	demo := onMachines("cluster-demo-test", "./integration/demo",
+		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", minutes(1, 20), "deploy/samples", "deploy/charts")
+	demo.Run = demoOnMachines
+	harness := onMachines("machines-harness", "./integration/env/machines",
+		"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", minutes(0, 50))
+	harness.Rare = true
+	return []Suite{move, streams, scenarios, install, pages, security, demo, harness}
+}
+
+// siteSuites are about sites of real machines that are cut off, and about their DNS.
+func siteSuites() []Suite {
+	alone := onMachines("site-alone", "./integration/cluster",
 		"A site without uplink for minutes, whose daemons are static Pods, serves its clients through reboots and restarts, "+
-			"and no request fails when the link returns; kube-proxy's figures are printed beside.", 4, 15, "topology/state", "topology/watch", "rules/syncer")
+			"and no request fails when the link returns; kube-proxy's figures are printed beside.", minutes(4, 15), "topology/state", "topology/watch", "rules/syncer")
 	alone.Run, alone.Alone, alone.Verbose = "^TestSiteAlone$", true, true
 	alone.Needs = append(alone.Needs, Helm)
 	alone.Reads = append(alone.Reads, "docs/site-alone.md")
 	grace := alone
 	grace.Name, grace.Run, grace.Usual = "site-alone-grace", "^TestSiteAloneGrace$", minutes(4, 10)
 	grace.Proves = "When the link of such a site returns before its kubelets do, no request fails within --reconnect-grace; without a grace some do."
-	dns := machines("dns", "./integration/cluster",
+	dns := onMachines("dns", "./integration/cluster",
 		"With the chart, the same names lead to each unit's own Pods; other names and changes are those of the real CoreDNS; a unit that is cut off has them after restarts too; "+
-			"turning DNS off and on and an upgrade lose at most 10 of 10,000 queries each, helm uninstall 100, and figures are printed.", 5, 0, "cmd/grid-dns", "cmd/gridproxy/localdns", "topology/dnsview")
+			"turning DNS off and on and an upgrade lose at most 10 of 10,000 queries each, helm uninstall 100, and figures are printed.", minutes(5, 0), "cmd/grid-dns", "cmd/gridproxy/localdns", "topology/dnsview")
 	dns.Run, dns.Alone, dns.Verbose = "^TestDNS$", true, true
 	dns.Needs = append(dns.Needs, CoreDNS, Helm)
 	dns.Reads = append(dns.Reads, "integration/agreement/testdata/coredns", "docs/dns.md")
-	demo := machines("cluster-demo-test", "./integration/demo",
-		"make cluster-demo shows closure on a real cluster, and leaves nothing behind.", 1, 20, "deploy/samples", "deploy/charts")
-	demo.Run = demoOnMachines
-	harness := machines("machines-harness", "./integration/env/machines",
-		"The machines of the tests reboot, are cut off and leave nothing behind, even after kill -9.", 0, 50)
-	harness.Rare = true
-	return []Suite{
-		move, streams, scenarios, install, pages,
-		security, alone, grace, dns, demo,
-		harness,
-	}
+	return []Suite{alone, grace, dns}
 }
 
 // Tests of integration/node/drain with a suite of their own.
@@ -330,10 +339,10 @@ func ipvsSuites() []Suite {
 			rows = append(rows, inMachine(s, kernel))
 		}
 	}
-	const packets = "Real packets through virtual servers."
-	others := ipvsPackets("ipvs-packets", Extended, minutes(4, 10), "6.1", packets)
+	all := ipvsPackets("ipvs-packets", Extended, minutes(5, 0), "6.12", "Real packets through virtual servers.")
+	others := ipvsPackets("ipvs-packets", Extended, minutes(4, 10), "6.1", "Real packets through virtual servers.")
 	others.Skip = ipvsClosure
-	return append(rows, others, ipvsPackets("ipvs-packets", Extended, minutes(5, 0), "6.12", packets), ipvsRules(Extended, "6.12"))
+	return append(rows, others, all, ipvsRules(Extended, "6.12"))
 }
 
 // otherSuites are about rights, packaging, upgrades and the tests' own tools.
