@@ -43,12 +43,13 @@ func readPressure() time.Duration {
 	return suites.ParsePressure(string(text))
 }
 
-// startBurden starts busy processes, as other programs of the machine are. stop ends them.
+// startBurden starts busy processes, as other programs of the machine are. stop ends them; they end
+// too when this process is killed.
 func startBurden(ctx context.Context, root string, processes int) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	for range processes {
-		running.Go(func() { _ = command(ctx, root, "sh", "-c", "while :; do :; done").Run() }) // it ends when it is killed
+		running.Go(func() { _ = command(ctx, root, "sh", "-c", "while kill -0 $PPID; do :; done").Run() }) // stop kills it
 	}
 	return func() { cancel(); running.Wait() }
 }

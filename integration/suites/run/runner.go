@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -162,8 +163,9 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, pace float64, fuz
 	started := now()
 	e := p.run(ctx)
 	result.Run = now().Sub(started)
-	if len(s.Command) == 0 {
-		result.Build, result.Run = result.Run-e.summary.Run, e.summary.Run
+	if len(s.Command) == 0 { // events have the time of the wall clock, which may be set meanwhile
+		running := min(max(0, e.summary.Run), result.Run)
+		result.Build, result.Run = result.Run-running, running
 	}
 	result.CPU, result.Starts, result.Summary = e.cpu, e.starts, e.summary
 	result.Outcome, result.Notes = suites.Judge(s, e.summary, e.err, required)
@@ -218,15 +220,30 @@ func (r *runner) bound(ctx context.Context) (context.Context, context.CancelFunc
 func (r *runner) report(f finished, number, total int) {
 	ran := f.result.Outcome != suites.NotRun && f.result.Outcome != suites.Stopped
 	if ran && (f.result.Outcome.Failed(f.suite.Tier) || f.suite.Verbose) {
-		if text, err := os.ReadFile(filepath.Join(r.logs, f.suite.Name) + ".log"); err == nil {
-			fmt.Printf("%s", text)
-		}
+		printEnd(filepath.Join(r.logs, f.suite.Name) + ".log")
 	}
 	fmt.Printf("== %d/%d %s: %s, %s, %d tests, %d skipped\n", number, total, f.suite.Name, f.result.Outcome,
 		suites.Seconds(f.result.Took()), f.result.Summary.Passed+f.result.Summary.Failed, f.result.Summary.Skipped)
 	for _, note := range f.result.Notes {
 		fmt.Printf("   %s\n", note)
 	}
+}
+
+// maxPrinted bounds what is printed of the output of a suite, in bytes.
+const maxPrinted = 1 << 20
+
+// printEnd prints a file, or its end if it is long.
+func printEnd(path string) {
+	file, err := os.Open(path)
+	if err != nil {
+		return // the suite has failed before it had any output
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.Size() > maxPrinted {
+		fmt.Printf("[… %s has the first %d bytes]\n", path, info.Size()-maxPrinted)
+		_, _ = file.Seek(-maxPrinted, io.SeekEnd)
+	}
+	_, _ = io.Copy(os.Stdout, file)
 }
 
 // printRunning prints what is running.

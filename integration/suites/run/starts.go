@@ -31,6 +31,11 @@ func countStarts() (*starts, error) {
 		for e := range events {
 			s.note(e)
 		}
+		select {
+		case <-s.stop:
+		default:
+			fmt.Fprintf(os.Stderr, "warning: reading the kernel's events of processes: %v: STARTS are too low\n", <-failed)
+		}
 	}()
 	return s, nil
 }
