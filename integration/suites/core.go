@@ -145,7 +145,7 @@ func controllerSuites() []Suite {
 			Name: "sites", Tier: Core, Usual: minutes(2, 30), Load: 70,
 			Proves:   "NodeUnits and NodeGroups of both versions on a real control plane: what Nodes get, keep and lose.",
 			Packages: []string{"./integration/sites"},
-			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller},
+			Needs:    []Need{IPTables, ControlPlane}, Starts: []string{controller}, Env: []string{delayed},
 			Reads: []string{"deploy/crds", "deploy/samples", "deploy/grid-controller.yaml"},
 		},
 	}

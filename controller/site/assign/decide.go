@@ -101,10 +101,12 @@ func (d *decision) planNodes() {
 	requested, all := collectRequests(d.units, d.groupByName), kept{}
 	for _, n := range d.nodes {
 		keeps := d.keeps[n.Name]
+		reported := maps.Clone(keeps) // not what is asked for again, which is kept while it is frozen
 		if c := requested[n.Name]; c != nil {
-			maps.DeleteFunc(keeps, func(key, _ string) bool { _, asked := c.labels[key]; return asked })
+			maps.DeleteFunc(reported, func(key, _ string) bool { _, asked := c.labels[key]; return asked })
+			maps.DeleteFunc(keeps, func(key, _ string) bool { asked, found := c.labels[key]; return found && !asked.frozen })
 		}
-		all.add(n.Name, keeps)
+		all.add(n.Name, reported)
 		// Conflicts about a stale Node are reported too.
 		if step := newNodeStep(n, requested[n.Name], keeps, d.leaves); step != nil && !n.Stale {
 			d.plan.Nodes = append(d.plan.Nodes, *step)

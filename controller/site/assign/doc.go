@@ -20,9 +20,9 @@
 //
 // Invariant: what a Node carries because of units depends only on the units that hold it, and on
 // labels in use that it keeps. A Node that joins a unit and leaves it again carries what it carried
-// before. Values that others have set
-// are not overwritten, except for label keys that are names of units and groups. Only what is
-// recorded as ours is removed.
+// before. Values that others have set are not overwritten, except for label keys that are names of
+// units and groups. Only what is recorded as ours is removed. A Node gets something of a unit or
+// group only after their finalizers can be seen.
 //
 // The package is pure: it takes the observed state, the time included, and returns what to do.
 package assign

@@ -84,6 +84,14 @@ func vanishings() []vanishing {
 			annotate(c.groups["g"], allow, "gg")
 			c.deleteGroup("g")
 		}, inU, inV, "g"},
+		{"the group is made again, and goes before it has its finalizer", "g", func(c *cluster) {
+			c.deleteGroup("g")
+			c.settle()
+			c.group("g", `{"nodeUnits": ["u", "v"]}`)
+			p := c.decide()
+			c.take(assign.Plan{Nodes: p.Nodes})
+			delete(c.groups, "g")
+		}, inU, inV, "g"},
 		{"the group lists the unit no more", "g", func(c *cluster) { c.groups["g"].Spec.NodeUnits = []string{"v"} }, inU, inV, "g"},
 		{"that is allowed on the group", "g", func(c *cluster) {
 			annotate(c.groups["g"], allow, "g")

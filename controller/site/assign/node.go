@@ -81,7 +81,7 @@ func (s side) atRest(requested map[string]request) bool {
 		return false
 	}
 	for key, c := range requested {
-		if value, has := s.has[key]; !has || value != c.value || c.refused || !s.owned.Has(key) {
+		if value, has := s.has[key]; !has || value != c.value || c.frozen || !s.owned.Has(key) {
 			return false
 		}
 	}
@@ -99,7 +99,7 @@ func (s side) want(node string, requested map[string]request) map[string]string 
 	want := make(map[string]string, len(requested))
 	for key, c := range requested {
 		value, has := s.has[key]
-		if c.refused {
+		if c.frozen {
 			if has && s.ours(key) {
 				want[key] = value
 			}

@@ -67,8 +67,8 @@ type request struct {
 	unit  *unit
 	// wish: it comes from setNode, and does not overwrite another program's value.
 	wish bool
-	// refused: it is set on no Node, and stays with the value that it has where it is ours.
-	refused bool
+	// frozen: it is set on no further Node, and stays with the value that it has where it is ours.
+	frozen bool
 }
 
 // nodeRequests are what a Node gets. If several units ask for different values, the first unit by
@@ -99,39 +99,45 @@ func collectRequests(units []*unit, groups map[string]*group) map[string]*nodeRe
 	return all
 }
 
+// gather adds what a unit asks of a Node. It is frozen until the finalizers of the unit and of the
+// group can be seen: without them an object can go at any time, and nothing shows that its labels
+// are on Nodes.
 func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
+	frozen := !slices.Contains(u.Finalizers, v1alpha2.FinalizerUnit)
 	for _, key := range u.sorted.derived {
-		if before, lost := put(&c.labels, key, request{value: u.labels[key], unit: u}); lost {
-			disagree(node, "label "+key, before, request{value: u.labels[key], unit: u})
+		g := groups[key]
+		mine := request{value: u.labels[key], unit: u, frozen: frozen || g != nil && !slices.Contains(g.Finalizers, v1alpha2.FinalizerGroup)}
+		if before, lost := put(&c.labels, key, mine); lost {
+			disagree(node, "label "+key, before, mine)
 			// S-07: a Node in two units of one group is the group's affair too.
-			if g := groups[key]; g != nil && g.units.Has(before.unit.Name) {
+			if g != nil && g.units.Has(before.unit.Name) {
 				g.conflict("the Node %s is in the NodeUnits %s and %s; it gets %s=%s: remove it from one", node, before.unit.Name, u.Name, key, before.value)
 			}
 		}
 	}
 	for _, key := range u.sorted.labels {
-		mine := request{value: string(u.wishes.Labels[key]), unit: u, wish: true}
+		mine := request{value: string(u.wishes.Labels[key]), unit: u, wish: true, frozen: frozen}
 		if before, lost := put(&c.labels, key, mine); lost {
 			disagree(node, "label "+key, before, mine)
 		}
 	}
 	for _, key := range u.sorted.annotations {
-		mine := request{value: u.wishes.Annotations[key], unit: u, wish: true}
+		mine := request{value: u.wishes.Annotations[key], unit: u, wish: true, frozen: frozen}
 		if before, lost := put(&c.annotations, key, mine); lost {
 			disagree(node, "annotation "+key, before, mine)
 		}
 	}
 	for _, t := range u.wishes.Taints {
-		mine := request{value: t.Value, unit: u, wish: true}
+		mine := request{value: t.Value, unit: u, wish: true, frozen: frozen}
 		if before, lost := put(&c.taints, pairOf(t), mine); lost {
 			disagree(node, "taint "+pairOf(t), before, mine)
 		}
 	}
 	for key, value := range u.refused.Labels {
-		put(&c.labels, key, request{value: string(value), unit: u, wish: true, refused: true})
+		put(&c.labels, key, request{value: string(value), unit: u, wish: true, frozen: true})
 	}
 	for _, t := range u.refused.Taints {
-		put(&c.taints, pairOf(t), request{value: t.Value, unit: u, wish: true, refused: true})
+		put(&c.taints, pairOf(t), request{value: t.Value, unit: u, wish: true, frozen: true})
 	}
 }
 
@@ -145,8 +151,8 @@ func put(into *map[string]request, key string, mine request) (before request, lo
 		(*into)[key] = mine
 		return request{}, false
 	}
-	if before.value == mine.value && !mine.wish {
-		before.wish = false
+	if before.value == mine.value {
+		before.wish, before.frozen = before.wish && mine.wish, before.frozen && mine.frozen
 		(*into)[key] = before
 	}
 	return before, before.value != mine.value

@@ -131,3 +131,38 @@ func TestJoinAndLeave(t *testing.T) {
 		}
 	})
 }
+
+// TestFinalizersFirst: a Node gets the label of a unit or group only after their finalizers can be
+// seen, so that none can be deleted without waiting for its labels to go.
+func TestFinalizersFirst(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		c := draw(r)
+		if p := c.decide(); len(p.Nodes) > 0 {
+			r.Fatalf("no unit has its finalizer, and Nodes are written: %s", text(p.Nodes))
+		}
+		for range 4 {
+			p := c.decide()
+			for _, s := range p.Nodes {
+				if s.Apply == nil {
+					continue
+				}
+				for key, value := range s.Apply.Labels {
+					if u := c.units[key]; u != nil && value == v1alpha2.UnitMark && len(u.Finalizers) == 0 {
+						r.Fatalf("Node %s gets the label of the unit %s, which has no finalizer", s.Name, key)
+					}
+					if g := c.groups[key]; g != nil && c.units[value] != nil && len(g.Finalizers) == 0 {
+						r.Fatalf("Node %s gets the label of the group %s, which has no finalizer", s.Name, key)
+					}
+				}
+			}
+			c.takeSome(r, p)
+		}
+	})
+}
+
+// takeSome takes the Plan's steps for units and groups that can be written just then.
+func (c *cluster) takeSome(r *rapid.T, p assign.Plan) {
+	fails := func(s assign.Patch) bool { return rapid.Bool().Draw(r, "the write to "+s.Name+" fails") }
+	p.Units, p.Groups = slices.DeleteFunc(p.Units, fails), slices.DeleteFunc(p.Groups, fails)
+	c.take(p)
+}

@@ -49,18 +49,18 @@ func taintStep(n *Node, requested map[string]request, leaves sets.Set[string]) *
 			continue
 		case isOurs:
 			ours.Insert(pair)
-			if !c.refused {
+			if !c.frozen {
 				changed = changed || t.Value != c.value
 				t.Value = c.value
 			}
-		case wanted && !c.refused && t.Value != c.value:
+		case wanted && !c.frozen && t.Value != c.value:
 			c.reportForeignValue(n.Name, "taint "+pair, t.Value)
 		}
 		delete(requested, pair)
 		all = append(all, t)
 	}
 	for _, pair := range slices.Sorted(maps.Keys(requested)) {
-		if requested[pair].refused {
+		if requested[pair].frozen {
 			continue
 		}
 		key, effect, _ := strings.Cut(pair, ":")
