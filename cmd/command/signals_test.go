@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -45,10 +44,7 @@ func TestIgnoreHangup(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Until(t, "SIGHUP is logged", func() error {
-		if !strings.Contains(log.String(), "SIGHUP is ignored") {
-			return fmt.Errorf("the log says %q", log.String())
-		}
-		return nil
+		return wait.Check(strings.Contains(log.String(), "SIGHUP is ignored"), "the log says %q", log.String())
 	})
 }
 

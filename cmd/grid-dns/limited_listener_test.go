@@ -112,10 +112,5 @@ func TestLimitedListener(t *testing.T) {
 	for _, conn := range c.held {
 		_ = conn.Close()
 	}
-	wait.Until(t, "closed connections are not counted", func() error {
-		if !l.empty() {
-			return errors.New("some are")
-		}
-		return nil
-	})
+	wait.Until(t, "closed connections are not counted", func() error { return wait.Check(l.empty(), "some are") })
 }

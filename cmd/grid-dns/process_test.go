@@ -256,10 +256,7 @@ func (m *machine) reported(s *localdns.Server, serves bool) {
 	m.t.Helper()
 	m.until("the server reports", func() error {
 		all := s.Clients()
-		if len(all) != 1 || !all[0].Behind.IsZero() || len(all[0].Serving) > 0 != serves {
-			return fmt.Errorf("servers are %+v", all)
-		}
-		return nil
+		return wait.Check(len(all) == 1 && all[0].Behind.IsZero() && len(all[0].Serving) > 0 == serves, "servers are %+v", all)
 	})
 }
 
@@ -302,10 +299,7 @@ func TestServe(t *testing.T) {
 	// The daemon is away, and comes back.
 	endFeed()
 	m.until("the end is noticed", func() error {
-		if !strings.Contains(m.server.logged(), "no connection to the daemon") {
-			return errors.New("it is not")
-		}
-		return nil
+		return wait.Check(strings.Contains(m.server.logged(), "no connection to the daemon"), "it is not")
 	})
 	m.want(db, "10.0.0.8")
 	s, endFeed = m.feed()
@@ -382,10 +376,8 @@ func TestServeLaterAddress(t *testing.T) {
 	m.until("it serves there too", func() error {
 		m.want(db, "10.0.0.7")
 		asked++
-		if at := s.Clients()[0].Serving; !slices.Contains(at, netip.AddrPortFrom(later, portDNS)) || !slices.Contains(at, thisServer) {
-			return fmt.Errorf("it serves at %v", at)
-		}
-		return nil
+		at := s.Clients()[0].Serving
+		return wait.Check(slices.Contains(at, netip.AddrPortFrom(later, portDNS)) && slices.Contains(at, thisServer), "it serves at %v", at)
 	})
 	for _, network := range []string{"udp", "tcp"} {
 		conn, err := dns.Dial(network, netip.AddrPortFrom(later, portDNS).String())
@@ -413,10 +405,7 @@ func TestServeIdleConnections(t *testing.T) {
 		}
 	}
 	m.until("connections are reset", func() error {
-		if !strings.Contains(m.server.logged(), "reset a TCP connection") {
-			return errors.New("none is")
-		}
-		return nil
+		return wait.Check(strings.Contains(m.server.logged(), "reset a TCP connection"), "none is")
 	})
 	m.want(db, "10.0.0.7")
 	if files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", m.server.Process.Pid)); err != nil || len(files) > maxOfClient+50 {

@@ -123,10 +123,8 @@ func (w *namesCluster) switchedOff() {
 	})
 	for _, m := range w.Machines() {
 		wait.Until(w.t, "nothing of DNS is left on "+m.Name, func() error {
-			if left := w.leftOfDNS(m.Name); len(left) > 0 {
-				return fmt.Errorf("there are %v", left)
-			}
-			return nil
+			left := w.leftOfDNS(m.Name)
+			return wait.Check(len(left) == 0, "there are %v", left)
 		})
 	}
 }

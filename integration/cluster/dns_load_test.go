@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"time"
 
 	"gridproxy/integration/env/netns"
@@ -61,10 +60,8 @@ func (w *namesCluster) whileAsked(what string, allowed int, do func()) traffic.T
 	do()
 	least := max(loadLeast, l.Sends()+loadRate) // what fails too late is seen
 	wait.Until(w.t, "enough queries are due", func() error {
-		if n := l.Sends(); n < least {
-			return fmt.Errorf("%d of %d are", n, least)
-		}
-		return nil
+		n := l.Sends()
+		return wait.Check(n >= least, "%d of %d are", n, least)
 	})
 	tally, err := l.Stop()
 	w.must(err)

@@ -178,10 +178,8 @@ func (w *namesCluster) runsAnew(machine, command, before string) {
 func (w *namesCluster) until(moment time.Time) {
 	w.t.Helper()
 	wait.Until(w.t, "a TTL is over", func() error {
-		if left := time.Until(moment); left > 0 {
-			return fmt.Errorf("%s are left", left)
-		}
-		return nil
+		left := time.Until(moment)
+		return wait.Check(left <= 0, "%s are left", left)
 	})
 }
 

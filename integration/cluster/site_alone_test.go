@@ -185,10 +185,7 @@ func (w *siteCluster) evicted(app string, deadline time.Time) {
 					return fmt.Errorf("pod %s on %s is not terminating", p.Name, p.Spec.NodeName)
 				}
 			}
-			if terminating == 0 {
-				return fmt.Errorf("none of %d Pods of %s is terminating", len(pods.Items), app)
-			}
-			return nil
+			return wait.Check(terminating != 0, "none of %d Pods of %s is terminating", len(pods.Items), app)
 		})
 	})
 	w.t.Logf("all Pods of %s- are terminating %s after the cut", app, time.Since(w.began).Round(100*time.Millisecond))

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,10 +72,8 @@ func (w *siteCluster) moveNodes(s *remoteSite) {
 		w.types("kubectl label node NAME gridproxy.io/site-alone=static-pod", machine)
 		wait.Until(w.t, "the Pod of the DaemonSet on "+machine+" is gone", func() error {
 			const pods = "kubectl --namespace gridproxy get pods --output wide --field-selector spec.nodeName=NAME"
-			if out := w.types(pods, machine); out != "" {
-				return errors.New(out)
-			}
-			return nil
+			out := w.types(pods, machine)
+			return wait.Check(out == "", "%s", out)
 		})
 		w.place(machine)
 		w.inOrder(machine)

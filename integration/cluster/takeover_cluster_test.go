@@ -159,10 +159,8 @@ func (w *migrationCluster) wantProxies(namespace, label, on string) {
 			}
 		}
 		slices.Sort(nodes)
-		if got := strings.Join(nodes, " "); got != on || len(list.Items) != len(nodes) {
-			return fmt.Errorf("%d Pods, ready on %q", len(list.Items), got)
-		}
-		return nil
+		got := strings.Join(nodes, " ")
+		return wait.Check(got == on && len(list.Items) == len(nodes), "%d Pods, ready on %q", len(list.Items), got)
 	})
 }
 

@@ -155,10 +155,8 @@ func (w *migrationCluster) comeBack(before map[string]string) {
 	w.wantProxies("kube-system", kubeProxy, both)
 	w.wantOpen("web", "closed")
 	wait.Until(w.t, "the rules are as before", func() error {
-		if diff := cmp.Diff(before, w.allRules()); diff != "" {
-			return fmt.Errorf("(-before +after):\n%s", diff)
-		}
-		return nil
+		diff := cmp.Diff(before, w.allRules())
+		return wait.Check(diff == "", "(-before +after):\n%s", diff)
 	})
 	if left := w.MustKubectl(w.t, "--namespace=gridproxy", "get", "daemonset,deployment,serviceaccount,clusterrole,clusterrolebinding", "--selector=app.kubernetes.io/part-of=gridproxy", "--output=name"); left != "" {
 		w.t.Errorf("these are left:\n%s", left)

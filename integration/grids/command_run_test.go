@@ -157,10 +157,8 @@ func (w *terminal) expectOnlyQuestions(count *nodes.Count) {
 	}
 	enough := questions() + 5
 	wait.Until(w, "it has asked five times more", func() error {
-		if n := questions(); n < enough {
-			return fmt.Errorf("it has asked %d times, want %d", n, enough)
-		}
-		return nil
+		n := questions()
+		return wait.Check(n >= enough, "it has asked %d times, want %d", n, enough)
 	})
 	writes := count.Requests(func(r nodes.Request) bool { return r.Write() && !strings.HasPrefix(r.Resource, "events") })
 	if len(writes) > 0 {

@@ -1,7 +1,6 @@
 package grids
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -57,10 +56,8 @@ func (w *world) more(r *rival, n int64) {
 	w.t.Helper()
 	want := r.wrote.Load() + n
 	wait.Until(w.t, fmt.Sprintf("the rival has written %d times more", n), func() error {
-		if now := r.wrote.Load(); now < want {
-			return fmt.Errorf("%d more to come", want-now)
-		}
-		return nil
+		now := r.wrote.Load()
+		return wait.Check(now >= want, "%d more to come", want-now)
 	})
 }
 
@@ -96,20 +93,16 @@ func TestContestedChild(t *testing.T) {
 	}
 	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"labels":{"team":"blue"}}}`)
 	wait.Until(w.t, "what the Grid newly asks for is applied meanwhile", func() error {
-		if d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); d.Labels["team"] != "blue" {
-			return errors.New("it is not")
-		}
-		return nil
+		d, _ := get(w, &appsv1.Deployment{}, "web-beijing")
+		return wait.Check(d.Labels["team"] == "blue", "it is not")
 	})
 	w.more(r, 10)
 	stop()
 	w.freeze(30 * time.Second)
 	w.reconciled(&v1.DeploymentGrid{}, "web")
 	wait.Until(w.t, "the drift is repaired", func() error {
-		if d, _ := get(w, &appsv1.Deployment{}, "web-beijing"); *d.Spec.Replicas != 2 || d.UID != before.UID {
-			return fmt.Errorf("%d replicas, UID %s", *d.Spec.Replicas, d.UID)
-		}
-		return nil
+		d, _ := get(w, &appsv1.Deployment{}, "web-beijing")
+		return wait.Check(*d.Spec.Replicas == 2 && d.UID == before.UID, "%d replicas, UID %s", *d.Spec.Replicas, d.UID)
 	})
 	row = w.expectRow("web", "beijing", v1.UnitFailed, "Contested")
 	if !strings.Contains(row.Message, "rival took .spec.replicas") {

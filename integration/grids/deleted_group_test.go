@@ -33,17 +33,12 @@ func TestGroupDeletedUnderTraffic(t *testing.T) {
 	w.MustKubectl(t, "delete", "nodegroup", "area")
 	wait.Until(w.t, "all Nodes record that they keep the label, or a request is refused", func() error {
 		got := w.get("nodes", `{.items[*].metadata.annotations.site\.superedge\.io/kept-labels}`)
-		if got != "area area area area area area" && !requests.ended() {
-			return fmt.Errorf("they record %q", got)
-		}
-		return nil
+		return wait.Check(got == "area area area area area area" || requests.ended(), "they record %q", got)
 	})
 	until := requests.count.Load() + 40
 	wait.Until(w.t, "more requests are answered, or one is refused", func() error {
-		if got := requests.count.Load(); got < until && !requests.ended() {
-			return fmt.Errorf("%d of %d are", got, until)
-		}
-		return nil
+		got := requests.count.Load()
+		return wait.Check(got >= until || requests.ended(), "%d of %d are", got, until)
 	})
 	if err := requests.end(); err != nil {
 		t.Fatalf("after %d answers, a request was refused: %v", requests.count.Load(), err)
@@ -56,10 +51,8 @@ func TestGroupDeletedUnderTraffic(t *testing.T) {
 	w.MustKubectl(t, "annotate", "nodes", "-l", "area", "site.superedge.io/allow-removal=area")
 	wait.Until(w.t, "the Nodes are without the label", func() error { return w.wantAreas("") })
 	wait.Until(w.t, "the Service is refused", func() error {
-		if a, err := client.Fetch(t.Context(), service); err == nil {
-			return fmt.Errorf("it is answered by %s", a)
-		}
-		return nil
+		a, err := client.Fetch(t.Context(), service)
+		return wait.Check(err != nil, "it is answered by %s", a)
 	})
 }
 

@@ -98,10 +98,8 @@ func (d *distribution) renewal(before string) (now string) {
 		if err != nil {
 			return err
 		}
-		if now = lease.Spec.RenewTime.String(); now == before {
-			return fmt.Errorf("it was renewed at %s", now)
-		}
-		return nil
+		now = lease.Spec.RenewTime.String()
+		return wait.Check(now != before, "it was renewed at %s", now)
 	})
 	return now
 }

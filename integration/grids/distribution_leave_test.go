@@ -40,12 +40,7 @@ func (w *faultyFleet) restored() {
 	backup := filepath.Join(w.t.TempDir(), "backup")
 	w.within(func(ctx context.Context) error { return w.hub.Backup(ctx, backup) })
 	before := w.heard(west)
-	wait.Until(w.t, "west is heard after the backup", func() error {
-		if w.heard(west) == before {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	wait.Until(w.t, "west is heard after the backup", func() error { return wait.Check(w.heard(west) != before, "not yet") })
 	w.age()
 	w.federate("default", "young")
 	for _, s := range []*site{w.west, w.east} {
@@ -74,12 +69,7 @@ func (w *faultyFleet) restored() {
 	w.release(w.west)
 	w.gone("young", w.west)
 	w.follows(w.west)
-	wait.Until(w.t, "west notices that the hub was restored", func() error {
-		if w.lost(w.west) == lost {
-			return errors.New("it does not say so")
-		}
-		return nil
-	})
+	wait.Until(w.t, "west notices that the hub was restored", func() error { return wait.Check(w.lost(w.west) != lost, "it does not say so") })
 	if _, err := w.east.grid(w.t.Context(), "young"); err != nil {
 		w.t.Errorf("the Grid left %s, which was not released: %v", east, err)
 	}

@@ -1,7 +1,6 @@
 package grids
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -109,10 +108,7 @@ func (s *steps) round(i int) (through bool) {
 		default:
 		}
 		through = s.finished(i, before) == nil
-		if !through {
-			return errors.New("neither")
-		}
-		return nil
+		return wait.Check(through, "neither")
 	})
 	c.Kill()
 	next := s.controller(stepFlags()...)

@@ -168,10 +168,7 @@ func (f *faults) outage() {
 	f.StopAPIServer()
 	refused := func(r nodes.Request) bool { return r.Write() && r.Code == 0 }
 	wait.Until(f.t, "the controller finds no API server to write to", func() error {
-		if len(c.count.Requests(refused)) == 0 {
-			return fmt.Errorf("no write has failed")
-		}
-		return nil
+		return wait.Check(len(c.count.Requests(refused)) != 0, "no write has failed")
 	})
 	f.StartAPIServer(f.t)
 	f.converge(before, c)
@@ -200,12 +197,7 @@ func (f *faults) leader() {
 	if n := len(other.writes()); n > 0 {
 		t.Errorf("two controllers write at the same time: the second %d times", n)
 	}
-	wait.Until(f.t, "the other takes over", func() error {
-		if len(other.writes()) == 0 {
-			return fmt.Errorf("it writes nothing")
-		}
-		return nil
-	})
+	wait.Until(f.t, "the other takes over", func() error { return wait.Check(len(other.writes()) != 0, "it writes nothing") })
 	t.Logf("the other writes %s after the leader was killed", since(killed))
 	f.converge(before, leader, other)
 }

@@ -2,7 +2,6 @@ package grids
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,12 +72,7 @@ func TestGraceOutlivesControllers(t *testing.T) {
 func (f *fleet) follows(c *counted) {
 	f.t.Helper()
 	f.poke("seen by " + c.Healthz.String())
-	wait.Until(f.t, "the controller that should lead has written", func() error {
-		if len(c.writes()) == 0 {
-			return errors.New("another controller leads")
-		}
-		return nil
-	})
+	wait.Until(f.t, "the controller that should lead has written", func() error { return wait.Check(len(c.writes()) != 0, "another controller leads") })
 }
 
 // TestAllNodesDeleted: the deletion of all Nodes looks like a mistake. Nothing is deleted, however long it lasts, also
@@ -110,10 +104,8 @@ func TestAllNodesDeleted(t *testing.T) {
 	f.release("unit-02")
 	delete(before, "grid-00-unit-02")
 	wait.Until(f.t, "the released unit is removed", func() error {
-		if after := f.lives(); !maps.Equal(before, after) {
-			return fmt.Errorf("there are %v, want %v", after, before)
-		}
-		return nil
+		after := f.lives()
+		return wait.Check(maps.Equal(before, after), "there are %v, want %v", after, before)
 	})
 	f.poke("after the release")
 	f.wantLives(before)
@@ -158,10 +150,8 @@ func TestRekeyed(t *testing.T) {
 	}
 	f.release(f.units...)
 	wait.Until(f.t, "the released children are deleted", func() error {
-		if after := f.lives(); len(after) != len(before) || after["grid-00-"+f.units[0]] != "" {
-			return fmt.Errorf("there are %v", after)
-		}
-		return nil
+		after := f.lives()
+		return wait.Check(len(after) == len(before) && after["grid-00-"+f.units[0]] == "", "there are %v", after)
 	})
 	f.wantCondition(v1.ConditionRekeyed, metav1.ConditionFalse)
 }
@@ -249,10 +239,8 @@ func (f *fleet) overdue(children map[string]types.UID, grace time.Duration) {
 	for name := range children {
 		due := f.lostAt(name).Add(grace)
 		wait.Until(f.t, "the grace of "+name+" is over", func() error {
-			if left := time.Until(due); left > 0 {
-				return fmt.Errorf("it lasts %s more", left)
-			}
-			return nil
+			left := time.Until(due)
+			return wait.Check(left <= 0, "it lasts %s more", left)
 		})
 	}
 }
@@ -358,9 +346,6 @@ func (f *fleet) expectEvents(grid, reason string, want int) {
 				n++
 			}
 		}
-		if n != want {
-			return fmt.Errorf("there are %d", n)
-		}
-		return nil
+		return wait.Check(n == want, "there are %d", n)
 	})
 }

@@ -1,7 +1,6 @@
 package grids
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,10 +82,7 @@ func (w *world) changesOffline() {
 	for _, child := range []string{"web-guangzhou", "web-beijing"} {
 		wait.Until(w.t, "the change is made in "+child, func() error {
 			d, _ := get(w, &appsv1.Deployment{}, child)
-			if d.Spec.MinReadySeconds != 7 {
-				return errors.New("it is not")
-			}
-			return nil
+			return wait.Check(d.Spec.MinReadySeconds == 7, "it is not")
 		})
 	}
 	w.settled(&v1.DeploymentGrid{}, "web") // no row is from before the change
@@ -100,10 +96,8 @@ func (w *world) changesOffline() {
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no Pod"}}
 	w.must(w.client.Status().Update(w.t.Context(), d))
 	wait.Until(w.t, "the row says what waits", func() error {
-		if row := w.row("web", "guangzhou"); row.Phase != v1.UnitOffline || !strings.Contains(row.Message, "is stuck: no Pod") {
-			return fmt.Errorf("%+v", row)
-		}
-		return nil
+		row := w.row("web", "guangzhou")
+		return wait.Check(row.Phase == v1.UnitOffline && strings.Contains(row.Message, "is stuck: no Pod"), "%+v", row)
 	})
 	w.wantCondition(v1.ConditionReady, "True", "UnitsReady", "1 unit offline: guangzhou")
 	w.wantCondition(v1.ConditionProgressing, "False", "UnitsStable", "")
@@ -112,10 +106,8 @@ func (w *world) changesOffline() {
 	d.Status.Conditions = nil
 	w.must(w.client.Status().Update(w.t.Context(), d))
 	wait.Until(w.t, "the row has followed", func() error {
-		if row := w.row("web", "guangzhou"); strings.Contains(row.Message, "is stuck") {
-			return errors.New(row.Message)
-		}
-		return nil
+		row := w.row("web", "guangzhou")
+		return wait.Check(!strings.Contains(row.Message, "is stuck"), "%s", row.Message)
 	})
 }
 

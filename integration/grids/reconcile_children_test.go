@@ -83,10 +83,7 @@ func (w *world) created() {
 	wait.Until(w.t, "the ServiceGrid tells its address", func() error {
 		g, _ := get(w, &v1.ServiceGrid{}, "web")
 		s, _ := get(w, &corev1.Service{}, "web-svc")
-		if g.Status.Service != "web-svc" || g.Status.ClusterIP == "" || g.Status.ClusterIP != s.Spec.ClusterIP {
-			return fmt.Errorf("%+v", g.Status)
-		}
-		return nil
+		return wait.Check(g.Status.Service == "web-svc" && g.Status.ClusterIP != "" && g.Status.ClusterIP == s.Spec.ClusterIP, "%+v", g.Status)
 	})
 }
 
@@ -131,10 +128,8 @@ func (w *world) expectWrites(want map[string]int) {
 		total += n
 	}
 	wait.Until(w.t, fmt.Sprintf("%d writes are counted", total), func() error {
-		if n := len(w.writes()); n < total {
-			return fmt.Errorf("%v", n)
-		}
-		return nil
+		n := len(w.writes())
+		return wait.Check(n >= total, "%v", n)
 	})
 	got := map[string]int{}
 	for _, r := range w.writes() {
@@ -201,10 +196,8 @@ func (w *world) drift() {
 				w.t.Fatal("the test changed nothing")
 			}
 			wait.Until(w.t, c.what+" is repaired", func() error {
-				if now, _ := get(w, c.kind(), c.name); !c.mended(now) {
-					return errors.New("it is not")
-				}
-				return nil
+				now, _ := get(w, c.kind(), c.name)
+				return wait.Check(c.mended(now), "it is not")
 			})
 		})
 	}
@@ -226,10 +219,8 @@ func service() client.Object    { return &corev1.Service{} }
 func (w *world) dropped() {
 	w.apply(strings.Replace(serviceGrid, "      - {name: admin, protocol: TCP, port: 81, targetPort: 8081}\n", "", 1))
 	wait.Until(w.t, "the port is gone", func() error {
-		if s, _ := get(w, &corev1.Service{}, "web-svc"); len(s.Spec.Ports) != 1 {
-			return fmt.Errorf("%v", s.Spec.Ports)
-		}
-		return nil
+		s, _ := get(w, &corev1.Service{}, "web-svc")
+		return wait.Check(len(s.Spec.Ports) == 1, "%v", s.Spec.Ports)
 	})
 	w.settled(&v1.ServiceGrid{}, "web") // no later step counts the write that says so
 	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"labels":{"team":"blue"}}}`)
@@ -361,10 +352,8 @@ func (w *world) pruned() {
 		return len(g.Spec.TemplatePool), len(g.Status.UnusedTemplates), len(g.Status.PrunedTemplates)
 	}
 	wait.Until(w.t, "it is removed", func() error {
-		if inPool, unused, pruned := templates(); inPool != 0 || unused != 0 || pruned != 1 {
-			return fmt.Errorf("%d, %d unused, %d pruned", inPool, unused, pruned)
-		}
-		return nil
+		inPool, unused, pruned := templates()
+		return wait.Check(inPool == 0 && unused == 0 && pruned == 1, "%d, %d unused, %d pruned", inPool, unused, pruned)
 	})
 	w.patch(&v1.DeploymentGrid{}, "web", pool)
 	w.settled(&v1.DeploymentGrid{}, "web")

@@ -54,10 +54,8 @@ func TestFederation(t *testing.T) {
 	f.must(f.client.Update(t.Context(), remote))
 	f.must(f.client.Patch(t.Context(), freed, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"superedge.io/dis":null}}}`))))
 	wait.Until(f.t, "the freed copy is an ordinary Grid", func() error {
-		if s := now(freed).Status; meta.FindStatusCondition(s.Conditions, v1.ConditionIdle) != nil || len(s.Units) != 2 {
-			return fmt.Errorf("its status is %+v", s)
-		}
-		return nil
+		s := now(freed).Status
+		return wait.Check(meta.FindStatusCondition(s.Conditions, v1.ConditionIdle) == nil && len(s.Units) == 2, "its status is %+v", s)
 	})
 	if s := now(copied).Status; s.ReadyRate != "7/7" || !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionIdle) {
 		t.Errorf("the status of the copy is %+v", s)

@@ -2,7 +2,6 @@ package grids
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -74,10 +73,7 @@ func (w *world) immutable() {
 	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"annotations":{"superedge.io/on-immutable-change":"Recreate"}}}`)
 	wait.Until(w.t, "it is replaced", func() error {
 		after, ok := get(w, &appsv1.Deployment{}, "web-beijing")
-		if !ok || after.UID == before.UID || after.Spec.Selector.MatchLabels["app"] != "new" {
-			return fmt.Errorf("%s was %s, %v", after.UID, before.UID, after.Spec.Selector)
-		}
-		return nil
+		return wait.Check(ok && after.UID != before.UID && after.Spec.Selector.MatchLabels["app"] == "new", "%s was %s, %v", after.UID, before.UID, after.Spec.Selector)
 	})
 	w.expectRow("web", "beijing", v1.UnitProgressing, "")
 }
@@ -118,10 +114,8 @@ func (w *world) replicas() {
 	w.expectReplicas(2)
 	w.scale(5) // no one else's any more
 	wait.Until(w.t, "the replicas are the template's", func() error {
-		if d, _ := get(w, &appsv1.Deployment{}, "scaled-beijing"); *d.Spec.Replicas != 2 {
-			return errors.New("they are not")
-		}
-		return nil
+		d, _ := get(w, &appsv1.Deployment{}, "scaled-beijing")
+		return wait.Check(*d.Spec.Replicas == 2, "they are not")
 	})
 	w.apply(deploymentGrid("scaled", ""))
 	w.settled(&v1.DeploymentGrid{}, "scaled")

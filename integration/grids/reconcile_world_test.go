@@ -300,10 +300,8 @@ func (w *world) expectRow(name, value string, phase v1.UnitPhase, reason string)
 	w.t.Helper()
 	var row v1.UnitStatus
 	wait.Until(w.t, strings.TrimSpace(fmt.Sprintf("unit %s of %s is %s %s", value, name, phase, reason)), func() error {
-		if row = w.row(name, value); row.Phase != phase || reason != "" && row.Reason != reason {
-			return fmt.Errorf("%+v", row)
-		}
-		return nil
+		row = w.row(name, value)
+		return wait.Check(row.Phase == phase && (reason == "" || row.Reason == reason), "%+v", row)
 	})
 	return row
 }

@@ -85,10 +85,8 @@ func (w *world) refusedEverywhere() {
 	var s v1.DeploymentGridStatus
 	wait.Until(w.t, "all units are Refused", func() error {
 		g, _ := get(w, &v1.DeploymentGrid{}, "web")
-		if s = g.Status; s.FailedUnits != refusedUnits {
-			return fmt.Errorf("%d have failed", s.FailedUnits)
-		}
-		return nil
+		s = g.Status
+		return wait.Check(s.FailedUnits == refusedUnits, "%d have failed", s.FailedUnits)
 	})
 	text, err := json.Marshal(s)
 	w.must(err)
@@ -123,10 +121,7 @@ func (w *world) expectEvents(grid, reason string, want int) {
 				found = append(found, e.Message)
 			}
 		}
-		if len(found) != want {
-			return fmt.Errorf("there are %q", found)
-		}
-		return nil
+		return wait.Check(len(found) == want, "there are %q", found)
 	})
 }
 
@@ -137,10 +132,8 @@ func (w *world) allowedAgain() {
 	wait.Until(w.t, "all units are Ready", func() error {
 		w.finishRollouts("web")
 		g, _ := get(w, &v1.DeploymentGrid{}, "web")
-		if want := fmt.Sprintf("%d/%d", refusedUnits, refusedUnits); g.Status.ReadyRate != want {
-			return fmt.Errorf("ready %s, %d failed", g.Status.ReadyRate, g.Status.FailedUnits)
-		}
-		return nil
+		want := fmt.Sprintf("%d/%d", refusedUnits, refusedUnits)
+		return wait.Check(g.Status.ReadyRate == want, "ready %s, %d failed", g.Status.ReadyRate, g.Status.FailedUnits)
 	})
 	w.expectEvents("web", "Refused", 1)
 }

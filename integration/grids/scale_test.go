@@ -91,11 +91,9 @@ func (s *scale) rest() {
 		if n := len(s.count.Writes()); n != written {
 			written, last = n, time.Now()
 		}
+		calm := time.Since(last)
 		// real time: rest is that nothing is written for a while
-		if calm := time.Since(last); calm < nap {
-			return fmt.Errorf("it has written %d times, the last time %s ago", written, calm)
-		}
-		return nil
+		return wait.Check(calm >= nap, "it has written %d times, the last time %s ago", written, calm)
 	})
 }
 
@@ -155,10 +153,7 @@ func (s *scale) status() {
 		if n := s.history.written(child) - before; n < 2 {
 			return fmt.Errorf("%d changes", n)
 		}
-		if len(s.writes()) == 0 {
-			return fmt.Errorf("no writes")
-		}
-		return nil
+		return wait.Check(len(s.writes()) != 0, "no writes")
 	})
 	s.settled()
 	s.rest()
@@ -252,10 +247,8 @@ func (s *scale) restart() {
 	s.WaitReady(t)
 	t.Logf("ready after %s", since(begin))
 	s.patience.Until(s.t, taken+" is repaired", func() error {
-		if n := *s.child(taken).Spec.Replicas; n != 1 {
-			return fmt.Errorf("it has %d replicas", n)
-		}
-		return nil
+		n := *s.child(taken).Spec.Replicas
+		return wait.Check(n == 1, "it has %d replicas", n)
 	})
 	s.settled()
 	s.rest()

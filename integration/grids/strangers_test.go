@@ -113,10 +113,7 @@ func (f *fleet) strangers() string {
 			last, at = now, time.Now()
 		}
 		// real time: rest is that nothing is written for a while
-		if strings.Count(now, `"observedGeneration":1`) < 2 || time.Since(at) < nap {
-			return fmt.Errorf("they change")
-		}
-		return nil
+		return wait.Check(strings.Count(now, `"observedGeneration":1`) >= 2 && time.Since(at) >= nap, "they change")
 	})
 	return last
 }

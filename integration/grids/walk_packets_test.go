@@ -123,10 +123,8 @@ func (w *walk) wantNoRules() {
 	w.t.Helper()
 	for _, name := range w.daemons {
 		wait.Until(w.t, "the Service has no rules on "+name, func() error {
-			if rules := w.rules(name); len(rules) > 0 {
-				return fmt.Errorf("it has %q", rules)
-			}
-			return nil
+			rules := w.rules(name)
+			return wait.Check(len(rules) == 0, "it has %q", rules)
 		})
 	}
 }

@@ -57,10 +57,8 @@ servicegrid.superedge.io/servicegrid-demo        location   servicegrid-demo-svc
 	before := w.get("deployment,svc", whatItIs)
 	w.MustKubectl(w.t, "apply", "--server-side", "-f", sample("stateless"))
 	wait.Until(w.t, "the Grids were looked at again", func() error {
-		if got := w.get("dg,sg", "{range .items[*]}{.metadata.generation}-{.status.observedGeneration} {end}"); got != "2-2 1-1 " {
-			return fmt.Errorf("their generations and those observed are %s", got)
-		}
-		return nil
+		got := w.get("dg,sg", "{range .items[*]}{.metadata.generation}-{.status.observedGeneration} {end}")
+		return wait.Check(got == "2-2 1-1 ", "their generations and those observed are %s", got)
 	})
 	if after := w.get("deployment,svc", whatItIs); after != before {
 		w.t.Errorf("the children went from %s to %s by the same manifest", before, after)
@@ -186,10 +184,8 @@ func (w *walk) end() {
 	w.MustKubectl(w.t, "delete", "dg,ssg,sg", "--all")
 	for _, kind := range []string{"deployment", "statefulset", "pod", "service"} {
 		wait.Until(w.t, "the children are collected", func() error {
-			if left := strings.ReplaceAll(w.get(kind, "{.items[*].metadata.name}"), "kubernetes", ""); left != "" {
-				return fmt.Errorf("there are: %s", left)
-			}
-			return nil
+			left := strings.ReplaceAll(w.get(kind, "{.items[*].metadata.name}"), "kubernetes", "")
+			return wait.Check(left == "", "there are: %s", left)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package grids
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -73,11 +72,6 @@ func (w *witness) of(name string) life {
 // wait waits until a Deployment was seen.
 func (w *witness) wait(t *testing.T, name string) life {
 	t.Helper()
-	wait.Until(t, "Deployment "+name+" is made", func() error {
-		if w.of(name).made.IsZero() {
-			return errors.New("it was never there")
-		}
-		return nil
-	})
+	wait.Until(t, "Deployment "+name+" is made", func() error { return wait.Check(!w.of(name).made.IsZero(), "it was never there") })
 	return w.of(name)
 }

@@ -124,10 +124,8 @@ func (w *walk) prints(want string, args ...string) {
 		if err != nil {
 			return err
 		}
-		if got, want := tables(out), tables(want); got != want {
-			return fmt.Errorf("it prints\n%s\nand not\n%s", got, want)
-		}
-		return nil
+		got, want := tables(out), tables(want)
+		return wait.Check(got == want, "it prints\n%s\nand not\n%s", got, want)
 	})
 }
 
@@ -208,10 +206,8 @@ func (w *walk) endpoints() map[netip.Addr]string {
 func (w *walk) wantEndpoints(count int) {
 	w.t.Helper()
 	wait.Until(w.t, fmt.Sprintf("the Service has %d endpoints", count), func() error {
-		if all := w.endpoints(); len(all) != count {
-			return fmt.Errorf("it has %v", all)
-		}
-		return nil
+		all := w.endpoints()
+		return wait.Check(len(all) == count, "it has %v", all)
 	})
 }
 
@@ -219,12 +215,7 @@ func (w *walk) wantEndpoints(count int) {
 func (w *walk) wantRemoved(children ...string) {
 	w.t.Helper()
 	for _, child := range children {
-		wait.Until(w.t, child+" is removed", func() error {
-			if w.witness.of(child).gone.IsZero() {
-				return fmt.Errorf("it is there")
-			}
-			return nil
-		})
+		wait.Until(w.t, child+" is removed", func() error { return wait.Check(!w.witness.of(child).gone.IsZero(), "it is there") })
 		seen := w.witness.of(child)
 		lost, err := time.Parse(time.RFC3339, seen.lostAt)
 		if err != nil {
@@ -239,10 +230,7 @@ func (w *walk) wantEvent(reason, text string) {
 	w.t.Helper()
 	wait.Until(w.t, "an Event "+reason+" tells of "+text, func() error {
 		all := w.get("events", `{range .items[?(@.reason=="`+reason+`")]}{.involvedObject.kind}/{.involvedObject.name}: {.message}{"\n"}{end}`)
-		if !strings.Contains(all, text) || !strings.Contains(all, "DeploymentGrid/deploymentgrid-demo: ") {
-			return fmt.Errorf("the Events of that reason are: %q", all)
-		}
-		return nil
+		return wait.Check(strings.Contains(all, text) && strings.Contains(all, "DeploymentGrid/deploymentgrid-demo: "), "the Events of that reason are: %q", all)
 	})
 }
 

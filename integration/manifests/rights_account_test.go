@@ -108,10 +108,8 @@ func idle(t *testing.T, all []Right, count *nodes.Count) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
 	err := wait.Usual.For(t.Context(), func(context.Context) error { // an answer is noted after it was given
-		if left := unused(all, count.Requests(nil)); len(left) > 0 {
-			return fmt.Errorf("nothing needs %v: take it out of the chart", left)
-		}
-		return nil
+		left := unused(all, count.Requests(nil))
+		return wait.Check(len(left) == 0, "nothing needs %v: take it out of the chart", left)
 	})
 	if err != nil {
 		t.Errorf("%v; the requests were:\n%s", err, nodes.Tally(count.Requests(nil)))

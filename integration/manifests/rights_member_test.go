@@ -171,10 +171,8 @@ func (h *fleetHub) joinsAgain(t *testing.T, before dynamic.Interface) {
 		t.Errorf("it does not say that tokens have ended:\n%s", said)
 	}
 	wait.Until(t, "the earlier token has ended", func() error {
-		if err := get(fleetClusters, "", "west").do(t.Context(), before); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("the answer is %w", cmp.Or(err, errNone))
-		}
-		return nil
+		err := get(fleetClusters, "", "west").do(t.Context(), before)
+		return wait.Check(apierrors.IsUnauthorized(err), "the answer is %w", cmp.Or(err, errNone))
 	})
 	after, _ := as(t, data)
 	must(t, after, get(fleetClusters, "", "west"))
@@ -249,10 +247,7 @@ func (h *fleetHub) leaves(t *testing.T) {
 		}
 		wait.Until(t, "the namespace is gone", func() error {
 			_, err := h.Client.CoreV1().Namespaces().Get(t.Context(), "fleet-"+cluster, metav1.GetOptions{})
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("the answer is %w", cmp.Or(err, errNone))
-			}
-			return nil
+			return wait.Check(apierrors.IsNotFound(err), "the answer is %w", cmp.Or(err, errNone))
 		})
 	}
 	if _, err := h.Client.RbacV1().ClusterRoles().Get(t.Context(), "grid-fleet-member-west", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -262,9 +257,6 @@ func (h *fleetHub) leaves(t *testing.T) {
 	h.MustKubectl(t, "delete", "crd", "fleetclusters.superedge.io", "--wait")
 	wait.Until(t, "the kind is gone", func() error {
 		_, said, err := h.run(t, "join", "--cluster", "west", "--kubeconfig", h.kubeconfig)
-		if err == nil || !strings.Contains(said, "kubectl apply --server-side -f deploy/crds") {
-			return fmt.Errorf("%w: %s", cmp.Or(err, errNone), said)
-		}
-		return nil
+		return wait.Check(err != nil && strings.Contains(said, "kubectl apply --server-side -f deploy/crds"), "%w: %s", cmp.Or(err, errNone), said)
 	})
 }

@@ -338,10 +338,8 @@ func (r *tour) field(of schema.GroupVersionResource, namespace, name, want strin
 		if err != nil {
 			return err
 		}
-		if got, _, _ := unstructured.NestedString(o.Object, path...); got != want {
-			return fmt.Errorf("%s of %s is %q, want %q", strings.Join(path, "."), name, got, want)
-		}
-		return nil
+		got, _, _ := unstructured.NestedString(o.Object, path...)
+		return wait.Check(got == want, "%s of %s is %q, want %q", strings.Join(path, "."), name, got, want)
 	})
 }
 

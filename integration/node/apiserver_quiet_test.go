@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -35,12 +34,7 @@ func TestHeartbeatsAreSilent(t *testing.T) {
 	w.taint(self)
 	w.setLocation(other, "shanghai")
 	w.settle()
-	wait.Until(w.t, "the markers signal", func() error {
-		if w.signals.Load() == before {
-			return errors.New("no signal for a taint and a label")
-		}
-		return nil
-	})
+	wait.Until(w.t, "the markers signal", func() error { return wait.Check(w.signals.Load() != before, "no signal for a taint and a label") })
 	// A Snapshot may show what is signalled a moment later, so a few signals may still belong to the
 	// objects of before. The heartbeats would be 40 more.
 	if got := w.signals.Load() - before; got >= 20 {

@@ -147,10 +147,8 @@ func TestManyKeysWatchAllNodes(t *testing.T) {
 	}
 	w.closeService("many", "["+strings.Join(keys, ",")+"]")
 	wait.Until(w.t, "all Nodes are watched", func() error {
-		if s, _ := w.source.Snapshot(); s.Watched != nil {
-			return fmt.Errorf("only those of %v are", s.Watched)
-		}
-		return nil
+		s, _ := w.source.Snapshot()
+		return wait.Check(s.Watched == nil, "only those of %v are", s.Watched)
 	})
 	w.settle()
 	if _, all := w.source.NodeWatches(); all != 1 {

@@ -1,8 +1,6 @@
 package node
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -80,10 +78,7 @@ func TestGone(t *testing.T) {
 	w.settle()
 	for _, r := range resources {
 		wait.Until(w.t, "the versions of "+r+" are too old", func() error { // of a kind without changes nothing else tells
-			if w.asked.whole(r) <= before[r] {
-				return errors.New("they were never read whole again, so this tested nothing")
-			}
-			return nil
+			return wait.Check(w.asked.whole(r) > before[r], "they were never read whole again, so this tested nothing")
 		})
 	}
 	w.load.change(20)
@@ -105,10 +100,7 @@ func TestCutAgainAndAgain(t *testing.T) {
 		w.link.Pass()
 		w.load.change(8)
 		wait.Until(w.t, "the source connects again, so that the next cut cuts something", func() error {
-			if w.link.Opened() == before {
-				return errors.New("no connection was made since the cut")
-			}
-			return nil
+			return wait.Check(w.link.Opened() != before, "no connection was made since the cut")
 		})
 	}
 	w.settle()
@@ -125,10 +117,8 @@ func TestCutInTheMiddleOfTheFirstRead(t *testing.T) {
 	for range 2 {
 		before := w.link.Carried()
 		wait.Until(w.t, "the source reads", func() error {
-			if carried := w.link.Carried() - before; carried < 10_000 {
-				return fmt.Errorf("%d bytes have come", carried)
-			}
-			return nil
+			carried := w.link.Carried() - before
+			return wait.Check(carried >= 10_000, "%d bytes have come", carried)
 		})
 		w.link.Cut()
 		if _, ok := w.source.Snapshot(); ok {
@@ -192,10 +182,7 @@ func TestStartsBeforeTheAPIServer(t *testing.T) {
 	wait.Until(w.t, "the source tries", func() error {
 		w.asked.mu.Lock()
 		defer w.asked.mu.Unlock()
-		if len(w.asked.all) == 0 {
-			return errors.New("it has not asked anything")
-		}
-		return nil
+		return wait.Check(len(w.asked.all) != 0, "it has not asked anything")
 	})
 	if _, ok := w.source.Snapshot(); ok {
 		t.Error("a Snapshot is handed out that nobody can have told")

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -116,10 +115,7 @@ func (w *cutOffNode) withoutState() {
 	}, w.flags("--state-dir", w.t.TempDir())...)...)
 	w.must(err)
 	wait.Until(w.t, "the API server is missed", func() error {
-		if !w.daemon.Log().Contains("the API server does not answer") {
-			return fmt.Errorf("the daemon said %s", w.daemon.Log())
-		}
-		return nil
+		return wait.Check(w.daemon.Log().Contains("the API server does not answer"), "the daemon said %s", w.daemon.Log())
 	})
 	for end := time.Now().Add(notAnswered); time.Now().Before(end); {
 		if answer, err := w.fetch(); err == nil {

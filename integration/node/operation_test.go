@@ -185,10 +185,7 @@ func testQuarantine(t *testing.T, w *operatedNode) {
 func testAway(t *testing.T, w *operatedNode) {
 	w.API.Stop()
 	wait.Until(w.t, "the outage is logged", func() error {
-		if !strings.Contains(w.daemon.Log().String(), "the API server does not answer") {
-			return fmt.Errorf("nothing about the API server in the log")
-		}
-		return nil
+		return wait.Check(strings.Contains(w.daemon.Log().String(), "the API server does not answer"), "nothing about the API server in the log")
 	})
 	for path, code := range map[string]int{"/healthz": 200, "/livez": 200, "/readyz": 200} {
 		if err := w.wantCode(path, code); err != nil {

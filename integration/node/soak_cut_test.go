@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,10 +91,8 @@ func serviceRules(save string) []string {
 func (s *soak) wantSame(before []string, after string) {
 	s.t.Helper()
 	wait.Until(s.t, "the rules are those from before "+after, func() error {
-		if now := s.sortedRules(); !slices.Equal(now, before) {
-			return fmt.Errorf("%d rules instead of %d, such as %q", len(now), len(before), firstOther(before, now))
-		}
-		return nil
+		now := s.sortedRules()
+		return wait.Check(slices.Equal(now, before), "%d rules instead of %d, such as %q", len(now), len(before), firstOther(before, now))
 	})
 }
 

@@ -105,12 +105,7 @@ func faults() []fault {
 
 func untilLogged(text string) func(*soak) {
 	return func(s *soak) {
-		wait.Until(s.t, "the log says "+text, func() error {
-			if !strings.Contains(s.daemon.Log().String(), text) {
-				return fmt.Errorf("it does not")
-			}
-			return nil
-		})
+		wait.Until(s.t, "the log says "+text, func() error { return wait.Check(strings.Contains(s.daemon.Log().String(), text), "it does not") })
 	}
 }
 

@@ -2,7 +2,6 @@ package node
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -50,10 +49,8 @@ func TestKubeProxyGoesOn(t *testing.T) {
 			return w.wantMetric(suspected, "0")
 		})
 		wait.Until(w.t, "an Event", func() error {
-			if all := w.otherProxyEvents(); len(all) != 1 || !strings.Contains(all[0], "nat/KUBE-S") {
-				return fmt.Errorf("Events: %q, want one that names a chain", all)
-			}
-			return nil
+			all := w.otherProxyEvents()
+			return wait.Check(len(all) == 1 && strings.Contains(all[0], "nat/KUBE-S"), "Events: %q, want one that names a chain", all)
 		})
 		text, err := os.ReadFile(daemon.Log())
 		w.must(err)
@@ -62,10 +59,8 @@ func TestKubeProxyGoesOn(t *testing.T) {
 		}
 		proxy.Stop(syscall.SIGKILL, 5*time.Second)
 		wait.Until(w.t, "kube-proxy's last rules to be repaired", func() error {
-			if code, text := w.diff(binary); code != 0 {
-				return errors.New(text)
-			}
-			return nil
+			code, text := w.diff(binary)
+			return wait.Check(code == 0, "%s", text)
 		})
 		w.expectClosed()
 	})

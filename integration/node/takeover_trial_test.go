@@ -56,10 +56,8 @@ func TestTrialBesideKubeProxy(t *testing.T) {
 		w.expectFrom("closed-live", w.node.Namespace) // whose source must be masqueraded
 		w.tamper()
 		wait.Until(w.t, "the trial to mend its chains", func() error {
-			if diff := cmp.Diff(sorted(ours), sorted(w.chainsNamed("GRID-"))); diff != "" {
-				return errors.New(diff)
-			}
-			return nil
+			diff := cmp.Diff(sorted(ours), sorted(w.chainsNamed("GRID-")))
+			return wait.Check(diff == "", "%s", diff)
 		})
 		w.expectClosed()
 		if diff := cmp.Diff(sorted(theirs), sorted(w.chainsNamed("KUBE-"))); diff != "" {
@@ -196,10 +194,7 @@ func (w *takenNode) expectOpen(service string, from ...*netns.Namespace) {
 		if err == nil {
 			seen[answer.Node] = true
 		}
-		if !seen["bj-3"] || !seen["gz-2"] {
-			return fmt.Errorf("answered so far: %v, %w", seen, err)
-		}
-		return nil
+		return wait.Check(seen["bj-3"] && seen["gz-2"], "answered so far: %v, %w", seen, err)
 	})
 }
 

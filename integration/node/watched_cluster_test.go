@@ -120,10 +120,8 @@ func (w *watchedCluster) settle() {
 		if missing := unwatched(want, got.Watched); missing != "" {
 			return errors.New(missing)
 		}
-		if diff := cmp.Diff(facts(ofUnits(want, got.Watched)), facts(withoutHeadless(got))); diff != "" {
-			return fmt.Errorf("it does not (-list +Snapshot):\n%s", diff)
-		}
-		return nil
+		diff := cmp.Diff(facts(ofUnits(want, got.Watched)), facts(withoutHeadless(got)))
+		return wait.Check(diff == "", "it does not (-list +Snapshot):\n%s", diff)
 	})
 	if diff := cmp.Diff(endpoints(want), endpoints(got), cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
 		w.t.Errorf("a View of the Snapshot differs from one of a fresh list (-list +Snapshot):\n%s", diff)

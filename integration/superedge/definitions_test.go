@@ -96,10 +96,7 @@ func (w *world) installSites() {
 	w.MustKubectl(w.t, "apply", "-f", "testdata/superedge-v1alpha2.yaml")
 	wait.Until(w.t, "objects can be stored as v1alpha2", func() error {
 		_, err := w.Kubectl("get", units, "beijing")
-		if err == nil || !strings.Contains(err.Error(), "conversion webhook") {
-			return fmt.Errorf("an object that is stored as v1alpha1 is read without the webhook: %w", err)
-		}
-		return nil
+		return wait.Check(err != nil && strings.Contains(err.Error(), "conversion webhook"), "an object that is stored as v1alpha1 is read without the webhook: %w", err)
 	})
 	w.Apply(w.t, laterSites)
 	for _, kind := range []string{"nodeunits", "nodegroups"} {
@@ -173,10 +170,8 @@ func (w *world) reconciled() {
 func (w *world) wants(what, path, want string) {
 	w.t.Helper()
 	wait.Until(w.t, what+" is reconciled", func() error {
-		if got := w.get(what, path); got != want {
-			return fmt.Errorf("%s is %q, want %q", path, got, want)
-		}
-		return nil
+		got := w.get(what, path)
+		return wait.Check(got == want, "%s is %q, want %q", path, got, want)
 	})
 }
 

@@ -168,10 +168,8 @@ func (w *storedGroups) storedAnew() {
 	d.Spec.Versions = slices.DeleteFunc(d.Spec.Versions, func(v apiext.CustomResourceDefinitionVersion) bool { return v.Name == "v1alpha1" })
 	w.must(w.client.Update(w.Context(), d))
 	wait.Until(w, "v1alpha1 is no longer served", func() error {
-		if err := w.client.List(w.Context(), newList("v1alpha1")); err == nil {
-			return errors.New("it is")
-		}
-		return nil
+		err := w.client.List(w.Context(), newList("v1alpha1"))
+		return wait.Check(err != nil, "it is")
 	})
 	l := newList("v1alpha2")
 	w.must(w.client.List(w.Context(), l))
@@ -205,10 +203,8 @@ func (w *storedGroups) refuse(name string) {
 			return err
 		}
 		o.SetLabels(map[string]string{"tried": "yes"})
-		if err := w.client.Update(w.Context(), o, client.DryRunAll); err == nil {
-			return errors.New("an update was accepted")
-		}
-		return nil
+		err := w.client.Update(w.Context(), o, client.DryRunAll)
+		return wait.Check(err != nil, "an update was accepted")
 	})
 }
 

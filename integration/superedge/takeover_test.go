@@ -130,10 +130,8 @@ func (w *world) unlabelled() {
 		"-p", `[{"op": "remove", "path": "/spec/template/template/metadata/labels/superedge.io~1template-hash-key"},
 			{"op": "add", "path": "/metadata/labels/seen", "value": "yes"}]`)
 	wait.Until(w.t, "the change has reached the children", func() error {
-		if got := w.get("deployment", "{.items[*].metadata.labels.seen}"); got != "yes yes" {
-			return fmt.Errorf("their labels say %q", got)
-		}
-		return nil
+		got := w.get("deployment", "{.items[*].metadata.labels.seen}")
+		return wait.Check(got == "yes yes", "their labels say %q", got)
 	})
 	w.same(before, w.identity())
 	if got := w.get(children()[0], hash); got == "" {
@@ -148,18 +146,14 @@ func (w *world) back() {
 	w.ours.Stop()
 	w.startSuperEdge()
 	wait.Until(w.t, "SuperEdge's controller has written its label into the Grid", func() error {
-		if got := w.get("deploymentgrid/deploymentgrid-demo", gridHash); got == "" {
-			return errors.New("it has not")
-		}
-		return nil
+		got := w.get("deploymentgrid/deploymentgrid-demo", gridHash)
+		return wait.Check(got != "", "it has not")
 	})
 	w.MustKubectl(w.t, "patch", "servicegrid", "servicegrid-demo", "--type=json",
 		"-p", `[{"op": "add", "path": "/spec/template/ports/-", "value": {"name": "extra", "port": 9191}}]`)
 	wait.Until(w.t, "SuperEdge's controller has added a port", func() error {
-		if got := w.get(theService, "{.spec.ports[*].port}"); got != "80 9090 9191" {
-			return fmt.Errorf("the ports are %s", got)
-		}
-		return nil
+		got := w.get(theService, "{.spec.ports[*].port}")
+		return wait.Check(got == "80 9090 9191", "the ports are %s", got)
 	})
 	w.standing()
 	w.same(before, w.identity())

@@ -36,10 +36,8 @@ func TestProcessorTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Until(t, "the program has used the processor", func() error {
-		if now := used(t, cmd.Process.Pid); now < 50*time.Millisecond {
-			return fmt.Errorf("for %s", now)
-		}
-		return nil
+		now := used(t, cmd.Process.Pid)
+		return wait.Check(now >= 50*time.Millisecond, "for %s", now)
 	})
 	if err := cmd.Cancel(); err != nil {
 		t.Fatal(err)

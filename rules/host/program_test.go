@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,12 +35,7 @@ func TestCommandEndsWholeGroup(t *testing.T) {
 	if err := wait.Receive(t, "the program ends with its context", ended); err == nil {
 		t.Error("a program that was killed ended well")
 	}
-	wait.Until(t, "what the program started ends", func() error {
-		if !gone(child) {
-			return fmt.Errorf("process %d goes on", child)
-		}
-		return nil
-	})
+	wait.Until(t, "what the program started ends", func() error { return wait.Check(gone(child), "process %d goes on", child) })
 }
 
 // awaitPID waits for a program to say which process it started.

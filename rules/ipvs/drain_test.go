@@ -112,10 +112,7 @@ func TestDrain(t *testing.T) {
 	}
 	open.Close()
 	wait.Until(t, "it has drained", func() error {
-		if m.sync(first(), false).Again > 0 {
-			return fmt.Errorf("weights %v", m.weights(webServer(1)))
-		}
-		return nil
+		return wait.Check(m.sync(first(), false).Again == 0, "weights %v", m.weights(webServer(1)))
 	})
 	m.expect(m.wants(first()), "after its connection ended")
 }

@@ -98,10 +98,8 @@ func (f *followed) wantReport(part string) {
 func until(t *testing.T, what string, problem func() string) {
 	t.Helper()
 	wait.Until(t, what, func() error {
-		if p := problem(); p != "" {
-			return errors.New(p)
-		}
-		return nil
+		p := problem()
+		return wait.Check(p == "", "%s", p)
 	})
 }
 

@@ -104,12 +104,7 @@ func namesOf(c *Contents) string {
 
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	wait.Until(t, what, func() error {
-		if !ok() {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	wait.Until(t, what, func() error { return wait.Check(ok(), "not yet") })
 }
 
 // daemon is a real feed, until it ends.

@@ -185,10 +185,7 @@ func (a *arm) proxyRuns(t testing.TB, before []corev1.Pod) {
 				ready++
 			}
 		}
-		if ready != len(a.Machines()) || ready != len(pods) {
-			return fmt.Errorf("%d new Pods are ready, of %d", ready, len(pods))
-		}
-		return nil
+		return wait.Check(ready == len(a.Machines()) && ready == len(pods), "%d new Pods are ready, of %d", ready, len(pods))
 	})
 }
 

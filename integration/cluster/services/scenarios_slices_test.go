@@ -141,10 +141,8 @@ func topologyHints(w *world) {
 				}
 			}
 		}
-		if want := 2 * len(shared()); hints != want {
-			return fmt.Errorf("%d of %d endpoints have hints", hints, want)
-		}
-		return nil
+		want := 2 * len(shared())
+		return wait.Check(hints == want, "%d of %d endpoints have hints", hints, want)
 	})
 	w.reaches("tcp", w.client(bj), vips(s, 80), bjA, bjB)
 	w.reaches("tcp", w.client(gz), vips(s, 80), gzA, gzB)

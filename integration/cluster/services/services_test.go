@@ -121,10 +121,7 @@ func (w *world) endpoint(pod, what string, holds func(ready, serving, terminatin
 				}
 			}
 		}
-		if seen == 0 {
-			return fmt.Errorf("no slice has it")
-		}
-		return nil
+		return wait.Check(seen != 0, "no slice has it")
 	})
 }
 

@@ -184,10 +184,7 @@ func (w *world) podWhen(name, what string, holds func(*corev1.Pod) bool) *corev1
 		if pod, err = w.Client.CoreV1().Pods(namespace).Get(w.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		if !holds(pod) {
-			return fmt.Errorf("its phase is %s, its conditions are %v", pod.Status.Phase, pod.Status.Conditions)
-		}
-		return nil
+		return wait.Check(holds(pod), "its phase is %s, its conditions are %v", pod.Status.Phase, pod.Status.Conditions)
 	})
 	return pod
 }

@@ -126,9 +126,7 @@ func (w *world) another(machine string, before int) error {
 		if err := w.Machine(machine).Namespace.Readyz(ctx); err != nil {
 			return err
 		}
-		if now := w.pid(machine, "gridproxy"); now == 0 || now == before {
-			return fmt.Errorf("gridproxy on %s is process %d, after %d", machine, now, before)
-		}
-		return nil
+		now := w.pid(machine, "gridproxy")
+		return wait.Check(now != 0 && now != before, "gridproxy on %s is process %d, after %d", machine, now, before)
 	})
 }

@@ -85,10 +85,8 @@ func (w *world) counts(prefix string, want int) {
 // rules, and kills the daemon then.
 func (w *world) killOnce(machine string, before int) (killed int, err error) {
 	err = wait.Usual.For(w.t.Context(), func(context.Context) error {
-		if killed = w.pid(machine, "gridproxy"); killed == 0 || killed == before {
-			return fmt.Errorf("gridproxy on %s is process %d, after %d", machine, killed, before)
-		}
-		return nil
+		killed = w.pid(machine, "gridproxy")
+		return wait.Check(killed != 0 && killed != before, "gridproxy on %s is process %d, after %d", machine, killed, before)
 	})
 	if err != nil {
 		return 0, err

@@ -56,10 +56,8 @@ func (w *world) rolledOut(deployments ...string) {
 			if err != nil {
 				return err
 			}
-			if s := d.Status; s.ObservedGeneration != d.Generation || s.Replicas != 2 || s.UpdatedReplicas != 2 || s.AvailableReplicas != 2 {
-				return fmt.Errorf("its status is %+v", s)
-			}
-			return nil
+			s := d.Status
+			return wait.Check(s.ObservedGeneration == d.Generation && s.Replicas == 2 && s.UpdatedReplicas == 2 && s.AvailableReplicas == 2, "its status is %+v", s)
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -198,10 +197,8 @@ func (e *engineTest) request(t *testing.T, name, value string) {
 	t.Helper()
 	e.patch(t, kustomizations, name, fmt.Sprintf(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":%q}}}`, value))
 	wait.Until(t, "Kustomization "+name+" has handled the request", func() error {
-		if handled := e.field(t, name, "status", "lastHandledReconcileAt"); handled != value {
-			return fmt.Errorf("the last one that it has handled is %q, want %q", handled, value)
-		}
-		return nil
+		handled := e.field(t, name, "status", "lastHandledReconcileAt")
+		return wait.Check(handled == value, "the last one that it has handled is %q, want %q", handled, value)
 	})
 	e.expectReady(t, name, "Applied revision")
 }
@@ -220,10 +217,8 @@ func (e *engineTest) field(t *testing.T, name string, path ...string) string {
 func (e *engineTest) expectReady(t *testing.T, name, text string) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("Kustomization %s says %q", name, text), func() error {
-		if message := e.readiness(t, name); !strings.Contains(message, text) {
-			return errors.New(message)
-		}
-		return nil
+		message := e.readiness(t, name)
+		return wait.Check(strings.Contains(message, text), "%s", message)
 	})
 }
 

@@ -87,10 +87,8 @@ func TestKilled(t *testing.T) {
 	}
 	_ = child.Wait() // it was killed
 	wait.Until(t, "nothing is left", func() error {
-		if left := traces(t, dir, child.Process.Pid); len(left) > 0 {
-			return fmt.Errorf("left are %q", left)
-		}
-		return nil
+		left := traces(t, dir, child.Process.Pid)
+		return wait.Check(len(left) == 0, "left are %q", left)
 	})
 }
 

@@ -95,9 +95,6 @@ func holds(t *testing.T, i cache.SharedIndexInformer, want ...string) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("the informer knows %q", want), func() error {
 		got := slices.Sorted(slices.Values(i.GetStore().ListKeys()))
-		if !i.HasSynced() || !slices.Equal(got, want) {
-			return fmt.Errorf("synced: %t; it knows %q", i.HasSynced(), got)
-		}
-		return nil
+		return wait.Check(i.HasSynced() && slices.Equal(got, want), "synced: %t; it knows %q", i.HasSynced(), got)
 	})
 }

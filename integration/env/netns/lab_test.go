@@ -128,10 +128,8 @@ func TestNothingOutlivesTheLab(t *testing.T) {
 		t.Fatalf("the node is in the namespace of the test, %s", home)
 	}
 	wait.Until(t, "the program has written where it is", func() error {
-		if got := strings.TrimSpace(p.Log().String()); got != want {
-			return fmt.Errorf("the program is in %q, want %q", got, want)
-		}
-		return nil
+		got := strings.TrimSpace(p.Log().String())
+		return wait.Check(got == want, "the program is in %q, want %q", got, want)
 	})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -156,12 +154,7 @@ func TestProcessEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wait.Until(t, "the program is up", func() error {
-			if !p.Log().Contains("up") {
-				return errors.New("the program wrote nothing")
-			}
-			return nil
-		})
+		wait.Until(t, "the program is up", func() error { return wait.Check(p.Log().Contains("up"), "the program wrote nothing") })
 		err = p.Stop(ctx)
 		if p.ExitCode() != want || (err == nil) != (want == 0) {
 			t.Errorf("%q ended with %d (%v), want %d", script, p.ExitCode(), err, want)
@@ -178,12 +171,7 @@ func TestLocksAreApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "the lock is held", func() error {
-		if !holder.Log().Contains("held") {
-			return fmt.Errorf("it wrote %q", holder.Log())
-		}
-		return nil
-	})
+	wait.Until(t, "the lock is held", func() error { return wait.Check(holder.Log().Contains("held"), "it wrote %q", holder.Log()) })
 	if _, err := l.Node("bj-2").Run(ctx, nil, "iptables-legacy", "-w", "1", "-N", "MINE"); err != nil {
 		t.Error(err)
 	}

@@ -73,10 +73,7 @@ func expectEndpoints(t *testing.T, c *Cluster, service, prefix string, count int
 				}
 			}
 		}
-		if len(seen) != count {
-			return fmt.Errorf("ready endpoints: %v", seen)
-		}
-		return nil
+		return wait.Check(len(seen) == count, "ready endpoints: %v", seen)
 	})
 }
 
@@ -102,10 +99,8 @@ func TestPodsRunWhereTheyBelong(t *testing.T) {
 	c.MustKubectl(t, "delete", "deployment", "web", "--wait=false")
 	expectEndpoints(t, c, "web", "gz-", 0)
 	wait.Until(t, "no Pod is left", func() error {
-		if out, err := c.Kubectl("get", "pods", "-o", "name"); err != nil || out != "" {
-			return fmt.Errorf("%s, %w", out, err)
-		}
-		return nil
+		out, err := c.Kubectl("get", "pods", "-o", "name")
+		return wait.Check(err == nil && out == "", "%s, %w", out, err)
 	})
 }
 

@@ -55,10 +55,7 @@ spec:
 		for _, d := range list.Items {
 			ready += int(d.Status.ReadyReplicas)
 		}
-		if ready != 1000 {
-			return fmt.Errorf("%d are ready", ready)
-		}
-		return nil
+		return wait.Check(ready == 1000, "%d are ready", ready)
 	})
 	lap("1,000 Pods are ready")
 	c.MustKubectl(t, "delete", "deployments", "--all", "--wait=false")

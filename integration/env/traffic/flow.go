@@ -160,10 +160,7 @@ func Alive(ctx context.Context, n int, flows ...*Flow) error {
 	for _, f := range flows {
 		errs = append(errs, wait.For(ctx, func(context.Context) error {
 			asked, _ := f.between(begin, time.Now())
-			if len(asked) < n && f.Lost() == nil {
-				return fmt.Errorf("an open connection, %s, to %s was answered %d times, want %d", f.Way, f.Pod, len(asked), n)
-			}
-			return nil
+			return wait.Check(len(asked) >= n || f.Lost() != nil, "an open connection, %s, to %s was answered %d times, want %d", f.Way, f.Pod, len(asked), n)
 		}), f.Lost())
 	}
 	return errors.Join(errs...)

@@ -116,10 +116,8 @@ func TestOwnClock(t *testing.T) {
 	var log netns.Log
 	x.start(t, &log, "-own-clock", x.binary, "-test.timeout=1h", "-test.run=^TestHang$")
 	wait.Until(t, "the hour of the machine is over", func() error {
-		if want := "panic: test timed out after 1h0m0s"; !log.Contains(want) {
-			return fmt.Errorf("%q is not in the output: %s", want, log.String())
-		}
-		return nil
+		want := "panic: test timed out after 1h0m0s"
+		return wait.Check(log.Contains(want), "%q is not in the output: %s", want, log.String())
 	})
 }
 
@@ -184,12 +182,7 @@ func TestEnd(t *testing.T) {
 			var log netns.Log
 			// Without a time limit Go would see that nothing can happen any more, and end the program.
 			cmd := x.start(t, &log, x.binary, "-test.v", "-test.timeout=10m", "-test.run=^TestHang$")
-			wait.Until(t, "the test has started", func() error {
-				if !log.Contains("RUN   TestHang") {
-					return errors.New(log.String())
-				}
-				return nil
-			})
+			wait.Until(t, "the test has started", func() error { return wait.Check(log.Contains("RUN   TestHang"), "%s", log.String()) })
 			qemu := children(t, cmd.Process.Pid)
 			if len(qemu) != 1 {
 				t.Fatalf("vmexec has the children %v, want one", qemu)
@@ -200,10 +193,8 @@ func TestEnd(t *testing.T) {
 				t.Errorf("code %d, want %d and the console:\n%s", code, failed, log.String())
 			}
 			wait.Until(t, "QEMU has ended", func() error {
-				if state := processState(qemu[0]); state != "" && state != "Z" {
-					return fmt.Errorf("process %d is in state %s", qemu[0], state)
-				}
-				return nil
+				state := processState(qemu[0])
+				return wait.Check(state == "" || state == "Z", "process %d is in state %s", qemu[0], state)
 			})
 		})
 	}

@@ -52,6 +52,14 @@ func (p Patience) Until(t TB, what string, ask func() error) {
 	}
 }
 
+// Check returns nil if ok is true, else an error with what was seen instead.
+func Check(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
 // Object is an object of a controller.
 type Object interface {
 	String() string

@@ -16,10 +16,8 @@ func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		err := For(t.Context(), func(context.Context) error {
-			if asked++; asked < 5 {
-				return errNotYet
-			}
-			return nil
+			asked++
+			return Check(asked == 5, "asked %d times", asked)
 		})
 		if err != nil || asked != 5 {
 			t.Errorf("asked %d times: %v", asked, err)
@@ -77,7 +75,7 @@ func TestStandstill(t *testing.T) {
 func TestUntilEndsTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{TB: t}
-		Until(r, "the Grid is there", func() error { return errNotYet })
+		Until(r, "the Grid is there", func() error { return Check(false, "not %s", "yet") })
 		for _, want := range []string{"the Grid is there", "not yet"} {
 			if !strings.Contains(r.text, want) {
 				t.Errorf("the failure does not say %q: %s", want, r.text)

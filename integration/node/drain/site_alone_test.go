@@ -213,10 +213,7 @@ func (s *siteAlone) withoutState() {
 	}
 	for _, m := range s.machines {
 		wait.Until(s.t, "the API server is missed on "+m.Name, func() error {
-			if !m.daemon.Log().Contains("the API server does not answer") {
-				return fmt.Errorf("the daemon said %s", m.daemon.Log())
-			}
-			return nil
+			return wait.Check(m.daemon.Log().Contains("the API server does not answer"), "the daemon said %s", m.daemon.Log())
 		})
 		answers := s.ask(m, asked, shortly)
 		s.t.Logf("after a reboot without saved state, %s: %v of %d requests are answered", m.Name, answers, asked)

@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -117,12 +116,7 @@ func (w *world) alive(flows []*traffic.Flow) {
 // over waits until an open connection is lost.
 func (w *world) over(f *traffic.Flow) {
 	w.t.Helper()
-	wait.Until(w.t, fmt.Sprintf("the open connection, %s, to %s is lost", f.Way, f.Pod), func() error {
-		if f.Lost() == nil {
-			return errors.New("it goes on")
-		}
-		return nil
-	})
+	wait.Until(w.t, fmt.Sprintf("the open connection, %s, to %s is lost", f.Way, f.Pod), func() error { return wait.Check(f.Lost() != nil, "it goes on") })
 }
 
 // to are the open connections to a Pod.

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,10 +63,7 @@ func (w *world) more(c *caller, n int) {
 	wait.Until(w.t, fmt.Sprintf("the caller asks %d times more", n), func() error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.asked < goal {
-			return fmt.Errorf("asked %d times, want %d", c.asked, goal)
-		}
-		return nil
+		return wait.Check(c.asked >= goal, "asked %d times, want %d", c.asked, goal)
 	})
 }
 
@@ -213,10 +209,7 @@ func TestBadEdit(t *testing.T) {
 			reported := strings.Count(w.daemons["bj-1"].Log().String(), netns.ServicesFile)
 			w.must(need.Replace(path, []byte(bad)))
 			wait.Until(t, "the log names the file", func() error {
-				if strings.Count(w.daemons["bj-1"].Log().String(), netns.ServicesFile) == reported {
-					return errors.New("it does not")
-				}
-				return nil
+				return wait.Check(strings.Count(w.daemons["bj-1"].Log().String(), netns.ServicesFile) != reported, "it does not")
 			})
 			for _, f := range netns.Families() {
 				w.must(w.who(w.t.Context(), from, "tcp", vip(f, 140), w.endpoints("bj-1")))

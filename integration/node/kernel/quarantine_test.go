@@ -61,10 +61,7 @@ func (u *flow) ends() {
 	u.w.t.Helper()
 	wait.Until(u.w.t, fmt.Sprintf("the flow is refused, %s", u.f), func() error {
 		pod, err := u.ask(u.w.t.Context())
-		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("%q answered (%w)", pod, err)
-		}
-		return nil
+		return wait.Check(errors.Is(err, syscall.ECONNREFUSED), "%q answered (%w)", pod, err)
 	})
 }
 

@@ -116,12 +116,7 @@ func TestKillsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "what the suite started has ended", func() error {
-		if alive(pid) {
-			return fmt.Errorf("process %d runs", pid)
-		}
-		return nil
-	})
+	wait.Until(t, "what the suite started has ended", func() error { return wait.Check(!alive(pid), "process %d runs", pid) })
 }
 
 // alive says whether a process runs; one that has ended and waits for its parent does not.
