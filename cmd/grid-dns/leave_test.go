@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gridproxy/integration/env/wait"
 )
 
 // TestDaemonEndsMeanwhile: a server whose daemon ends just after it has been asked to end itself
@@ -17,7 +19,7 @@ func TestDaemonEndsMeanwhile(t *testing.T) {
 	}
 	m.reported(s, false)
 	end()
-	m.until("the server says that it stays", func() error {
+	wait.Until(m.t, "the server says that it stays", func() error {
 		select {
 		case <-m.server.done:
 			t.Fatal("it has ended")

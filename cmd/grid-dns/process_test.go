@@ -226,11 +226,6 @@ func (m *machine) silent(when string) {
 	}
 }
 
-func (m *machine) until(what string, ask func() error) {
-	m.t.Helper()
-	wait.Until(m.t, what, ask)
-}
-
 // newServing is a machine whose server answers for shop, and is reported to the daemon's side of
 // the feed, s, until end.
 func newServing(t *testing.T) (m *machine, s *localdns.Server, end func()) {
@@ -254,7 +249,7 @@ func shop(addr string) dnsview.View {
 // reported waits until the daemon knows that the one server has all names, and whether it serves.
 func (m *machine) reported(s *localdns.Server, serves bool) {
 	m.t.Helper()
-	m.until("the server reports", func() error {
+	wait.Until(m.t, "the server reports", func() error {
 		all := s.Clients()
 		return wait.Check(len(all) == 1 && all[0].Behind.IsZero() && len(all[0].Serving) > 0 == serves, "servers are %+v", all)
 	})
@@ -285,7 +280,7 @@ func TestServe(t *testing.T) {
 
 	// Without upstreams, the cache answers for what it has, and everything else fails.
 	endOutside()
-	m.until("a stale answer", func() error {
+	wait.Until(m.t, "a stale answer", func() error {
 		m.want("www.example.org.", "192.0.2.1")
 		answer, err := m.ask("udp", "www.example.org.")
 		if err == nil && (len(answer.Answer) != 1 || answer.Answer[0].Header().Ttl > 0) {
@@ -298,7 +293,7 @@ func TestServe(t *testing.T) {
 
 	// The daemon is away, and comes back.
 	endFeed()
-	m.until("the end is noticed", func() error {
+	wait.Until(m.t, "the end is noticed", func() error {
 		return wait.Check(strings.Contains(m.server.logged(), "no connection to the daemon"), "it is not")
 	})
 	m.want(db, "10.0.0.8")
@@ -313,7 +308,7 @@ func TestServe(t *testing.T) {
 	m.silent("after the end")
 	endFeed()
 	m.serve()
-	m.until("answers from the file", func() error { return m.answers(db, "10.0.0.9") })
+	wait.Until(m.t, "answers from the file", func() error { return m.answers(db, "10.0.0.9") })
 }
 
 // end ends grid-dns as the kubelet does.
@@ -373,7 +368,7 @@ func TestServeLaterAddress(t *testing.T) {
 	if out, err := exec.Command("ip", "addr", "add", later.String(), "dev", "lo", "nodad").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	m.until("it serves there too", func() error {
+	wait.Until(m.t, "it serves there too", func() error {
 		m.want(db, "10.0.0.7")
 		asked++
 		at := s.Clients()[0].Serving
@@ -404,7 +399,7 @@ func TestServeIdleConnections(t *testing.T) {
 			defer conn.Close() //nolint:errcheck // nothing was sent
 		}
 	}
-	m.until("connections are reset", func() error {
+	wait.Until(m.t, "connections are reset", func() error {
 		return wait.Check(strings.Contains(m.server.logged(), "reset a TCP connection"), "none is")
 	})
 	m.want(db, "10.0.0.7")

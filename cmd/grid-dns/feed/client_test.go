@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -88,7 +89,18 @@ func (f *follower) follow() (end func()) {
 // knows waits until exactly these Services are known.
 func (f *follower) knows(services ...string) {
 	f.t.Helper()
-	until(f.t, fmt.Sprintf("%v are known", services), func() bool { return namesOf(f.Contents()) == strings.Join(services, " ") })
+	wait.Until(f.t, fmt.Sprintf("%v are known", services), func() error {
+		known := namesOf(f.Contents())
+		return wait.Check(known == strings.Join(services, " "), "known are %s", known)
+	})
+}
+
+// noticesEnd waits until the follower has logged that it has no connection.
+func (f *follower) noticesEnd() {
+	f.t.Helper()
+	wait.Until(f.t, "the end is logged", func() error {
+		return wait.Check(strings.Contains(f.logged(), "no connection to the daemon"), "the log is %q", f.logged())
+	})
 }
 
 func namesOf(c *Contents) string {
@@ -100,11 +112,6 @@ func namesOf(c *Contents) string {
 		all = append(all, svc.Service.Name)
 	}
 	return strings.Join(all, " ")
-}
-
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	wait.Until(t, what, func() error { return wait.Check(ok(), "not yet") })
 }
 
 // daemon is a real feed, until it ends.
@@ -151,9 +158,9 @@ func TestFollows(t *testing.T) {
 	}
 	f.locked(func() { f.serving = []netip.AddrPort{local} })
 	f.Moved()
-	until(t, "the daemon has heard", func() bool {
+	wait.Until(t, "the daemon has received the address", func() error {
 		all := s.Clients()
-		return len(all) == 1 && all[0].Behind.IsZero() && len(all[0].Serving) == 1 && all[0].Serving[0] == local
+		return wait.Check(len(all) == 1 && all[0].Behind.IsZero() && slices.Equal(all[0].Serving, []netip.AddrPort{local}), "the clients are %+v", all)
 	})
 }
 
@@ -168,12 +175,15 @@ func TestDaemonRestarts(t *testing.T) {
 	s.Publish(topologytest.Decided(viewOf("a", "b")), time.Now())
 	f.knows("a", "b")
 	end()
-	until(t, "the end is noticed", func() bool { return strings.Contains(f.logged(), "no connection to the daemon") })
+	f.noticesEnd()
 	f.knows("a", "b")
 	s, _ = f.daemon()
 	s.Publish(topologytest.Decided(viewOf("c")), time.Now())
 	f.knows("c")
-	until(t, "the daemon has heard", func() bool { all := s.Clients(); return len(all) == 1 && all[0].Behind.IsZero() })
+	wait.Until(t, "the client has the last generation", func() error {
+		all := s.Clients()
+		return wait.Check(len(all) == 1 && all[0].Behind.IsZero(), "the clients are %+v", all)
+	})
 }
 
 // frames are what a daemon writes.
@@ -238,7 +248,7 @@ func TestUnreadable(t *testing.T) {
 				}
 			}
 			_ = conn.Close()
-			until(t, "it is logged", func() bool { return strings.Contains(f.logged(), "no connection to the daemon") })
+			f.noticesEnd()
 			if got := namesOf(f.Contents()); got != c.want {
 				t.Errorf("%s is known, want %s", got, c.want)
 			}
