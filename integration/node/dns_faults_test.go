@@ -13,6 +13,7 @@ import (
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/promise"
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 
 	"golang.org/x/sys/unix"
 )
@@ -95,7 +96,7 @@ func removeDNSAddresses(d *dnsNode, _ []*netns.Process) {
 		_, err := d.node.Run(d.ctx, nil, "ip", "addr", "del", fmt.Sprintf("%s/%d", a, a.BitLen()), "dev", "lo")
 		d.must(err)
 	}
-	d.until("the addresses are back", func() error {
+	wait.Until(d.t, "the addresses are back", func() error {
 		out, err := d.node.Run(d.ctx, nil, "ip", "addr", "show", "dev", "lo")
 		for _, a := range localDNS {
 			if err == nil && !strings.Contains(string(out), a.String()+"/") {
@@ -157,7 +158,7 @@ func TestDNSAddressTaken(t *testing.T) {
 	}))
 	defer other.Close() //nolint:errcheck // nothing was sent
 	want := fmt.Sprintf("process %d (node.test) has 169.254.20.12:53 over udp", os.Getpid())
-	d.until("the daemon names this process", func() error {
+	wait.Until(d.t, "the daemon names this process", func() error {
 		if !d.daemon.Log().Contains(want) {
 			return fmt.Errorf("the daemon did not log %q", want)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 
 	"github.com/miekg/dns"
 )
@@ -68,7 +69,7 @@ func (d *dnsNode) pass(seconds int) {
 // await waits until a number of queries were due.
 func (d *dnsNode) await(queries int) {
 	d.t.Helper()
-	d.until(fmt.Sprintf("%d queries are due", queries), func() error {
+	wait.Until(d.t, fmt.Sprintf("%d queries are due", queries), func() error {
 		if sends := d.load.Sends(); sends < queries {
 			return fmt.Errorf("%d are", sends)
 		}

@@ -165,7 +165,7 @@ func (d *dnsNode) serve() *netns.Process {
 	server, err := d.node.Start(d.programs.gridDNS, "serve", "--names-socket", d.socket(), "--names-file", filepath.Join(d.dir, "names"))
 	d.must(err)
 	d.t.Cleanup(func() { d.log("grid-dns", server) })
-	d.until("grid-dns answers", func() error {
+	wait.Until(d.t, "grid-dns answers", func() error {
 		if server.Log().Contains("msg=answering") {
 			return nil
 		}
@@ -178,12 +178,6 @@ func (d *dnsNode) log(name string, p *netns.Process) {
 	if d.t.Failed() {
 		d.t.Logf("%s logged:\n%s", name, p.Log())
 	}
-}
-
-// until asks until there is no error any more.
-func (d *dnsNode) until(what string, ask func() error) {
-	d.t.Helper()
-	wait.Until(d.t, what, ask)
 }
 
 // ways returns those from the Pod and from the node itself, in both families.
@@ -205,7 +199,7 @@ func (d *dnsNode) answeredBy(want traffic.Outcome) {
 
 func (d *dnsNode) answered(ways []traffic.Way, want traffic.Outcome) {
 	d.t.Helper()
-	d.until("every query has its outcome", func() error {
+	wait.Until(d.t, "every query has its outcome", func() error {
 		for _, w := range ways {
 			if got, err := dnsQuestion().Once(d.ctx, w); got != want {
 				return errors.Join(fmt.Errorf("%s: %s, want %s", w, got, want), err)
@@ -219,7 +213,7 @@ func (d *dnsNode) answered(ways []traffic.Way, want traffic.Outcome) {
 // those that were under way a second ago, and who takes the port of one is led there too.
 func (d *dnsNode) noFlowElsewhere() {
 	d.t.Helper()
-	d.until("no flow leads to the cluster's DNS", func() error { return d.node.FlowElsewhere(clusterDNS, localDNS) })
+	wait.Until(d.t, "no flow leads to the cluster's DNS", func() error { return d.node.FlowElsewhere(clusterDNS, localDNS) })
 }
 
 // overflows are the datagrams that were dropped because a program did not read them in time.
