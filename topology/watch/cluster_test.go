@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology"
 	"gridproxy/topology/object"
 
@@ -73,17 +74,10 @@ func (f *fakeCluster) run() {
 			f.t.Errorf("Run: %v", err)
 		}
 	})
-	f.until("a Snapshot", func() string {
-		if _, whole := f.Snapshot(); !whole {
-			return "none"
-		}
-		return ""
+	wait.Until(f.t, "a Snapshot", func() error {
+		_, whole := f.Snapshot()
+		return wait.Check(whole, "none")
 	})
-}
-
-func (f *fakeCluster) until(what string, problem func() string) {
-	f.t.Helper()
-	until(f.t, what, problem)
 }
 
 func (f *fakeCluster) meta(name string) metav1.ObjectMeta {
@@ -160,17 +154,15 @@ func TestClusterFollows(t *testing.T) {
 	f.must(services.Update(t.Context(), f.closedService("b", "10.0.0.22"), metav1.UpdateOptions{}))
 	f.must(nil, services.Delete(t.Context(), "c", metav1.DeleteOptions{}))
 	f.putNode(f.create, "n1", "x", "1")
-	f.until("all changes", func() string {
+	wait.Until(t, "all changes", func() error {
 		s, _ := f.Snapshot()
 		var got []string
 		for _, svc := range s.Services {
 			got = append(got, svc.Name+"="+svc.Spec.ClusterIP)
 		}
 		text := strings.Join(got, " ")
-		if text != "a=10.0.0.1 b=10.0.0.22" || s.Self == nil || s.Nodes["n1"]["unit"] != "x" || s.Nodes["n2"]["unit"] != "x" || !s.Watched["unit"] {
-			return fmt.Sprint(text, s.Self, s.Nodes, s.Watched)
-		}
-		return ""
+		known := s.Self != nil && s.Nodes["n1"]["unit"] == "x" && s.Nodes["n2"]["unit"] == "x" && s.Watched["unit"]
+		return wait.Check(text == "a=10.0.0.1 b=10.0.0.22" && known, "%s %v %v %v", text, s.Self, s.Nodes, s.Watched)
 	})
 }
 
@@ -204,11 +196,9 @@ func TestClusterIsSilent(t *testing.T) {
 	f.must(services.Update(t.Context(), other, metav1.UpdateOptions{}))
 	f.must(services.Create(t.Context(), f.service("marker", "10.0.0.9"), metav1.CreateOptions{}))
 	f.putNode(f.create, "marker", "x", "1")
-	f.until("the markers", func() string {
-		if s, _ := f.Snapshot(); len(s.Services) != 2 || s.Nodes["marker"] == nil {
-			return fmt.Sprint(len(s.Services), s.Nodes)
-		}
-		return ""
+	wait.Until(t, "the markers", func() error {
+		s, _ := f.Snapshot()
+		return wait.Check(len(s.Services) == 2 && s.Nodes["marker"] != nil, "%d Services, Nodes %v", len(s.Services), s.Nodes)
 	})
 	after, _ := f.Snapshot()
 	if before.Services[0] != after.Services[0] {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology/manifest"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,11 +65,9 @@ func TestHalfWritten(t *testing.T) {
 	write(t, filepath.Join(dir, "b.yaml"), "")
 	f.wantReport("b.yaml: is empty")
 	write(t, filepath.Join(dir, "b.yaml"), node("b"))
-	until(t, "the first error alone again", func() string {
-		if n := len(f.reported()); n != 3 {
-			return strings.Join(f.reported(), "\n\n")
-		}
-		return ""
+	wait.Until(t, "the first error alone again", func() error {
+		all := f.reported()
+		return wait.Check(len(all) == 3, "%s", strings.Join(all, "\n\n"))
 	})
 	if after, _ := f.Snapshot(); !maps.EqualFunc(before.Nodes, after.Nodes, labels.Equals) {
 		t.Errorf("the last good Snapshot has nodes %v now", after.Nodes)
@@ -158,11 +157,9 @@ func TestPointersStay(t *testing.T) {
 	f.wantNodes("n1")
 	before, _ := f.Snapshot()
 	write(t, filepath.Join(dir, "a.yaml"), service("b", "10.0.0.2")+"# a comment\n"+node("n1")+service("a", "10.0.0.7"))
-	until(t, "the edit", func() string {
-		if s, _ := f.Snapshot(); s.Services[0].Spec.ClusterIP != "10.0.0.7" {
-			return s.Services[0].Spec.ClusterIP
-		}
-		return ""
+	wait.Until(t, "the edit", func() error {
+		s, _ := f.Snapshot()
+		return wait.Check(s.Services[0].Spec.ClusterIP == "10.0.0.7", "%s", s.Services[0].Spec.ClusterIP)
 	})
 	after, _ := f.Snapshot()
 	if before.Services[0].Spec.ClusterIP != "10.0.0.1" {

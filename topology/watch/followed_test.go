@@ -71,35 +71,22 @@ func (f *followed) nodes() string {
 
 func (f *followed) wantNodes(want string) {
 	f.t.Helper()
-	until(f.t, "nodes "+want, func() string {
-		if got := f.nodes(); got != want {
-			return "nodes " + got
-		}
-		return ""
+	wait.Until(f.t, "nodes "+want, func() error {
+		got := f.nodes()
+		return wait.Check(got == want, "nodes %s", got)
 	})
 }
 
 // wantReport waits until the last report contains a text, or says that nothing is wrong.
 func (f *followed) wantReport(part string) {
 	f.t.Helper()
-	until(f.t, "a report of "+part, func() string {
+	wait.Until(f.t, "a report of "+part, func() error {
 		all := f.reported()
 		if len(all) == 0 {
-			return "none"
+			return errors.New("none")
 		}
 		last := all[len(all)-1]
-		if !strings.Contains(last, part) || part == "" && last != "" {
-			return strings.Join(all, "\n")
-		}
-		return ""
-	})
-}
-
-func until(t *testing.T, what string, problem func() string) {
-	t.Helper()
-	wait.Until(t, what, func() error {
-		p := problem()
-		return wait.Check(p == "", "%s", p)
+		return wait.Check(strings.Contains(last, part) && (part != "" || last == ""), "%s", strings.Join(all, "\n"))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,15 +65,12 @@ func TestLostNodesComeBack(t *testing.T) {
 	l.loseNodes()
 	l.want("all are missing in a list: this Node stays", 1, true)
 	l.put()
-	until(t, "all are back", func() string {
+	wait.Until(t, "all are back", func() error {
 		s, whole := l.cluster.Snapshot()
 		if listed := l.cluster.Listed(); !listed.NodesLost && (!whole || s.Nodes["n1"] == nil) {
 			t.Fatalf("a Snapshot that is not held back lacks this Node: %v", s.Nodes)
 		}
-		if len(s.Nodes) != 3 {
-			return fmt.Sprintf("Nodes %v", s.Nodes)
-		}
-		return ""
+		return wait.Check(len(s.Nodes) == 3, "Nodes %v", s.Nodes)
 	})
 }
 
@@ -80,11 +78,9 @@ func TestLostNodesComeBack(t *testing.T) {
 // first.
 func TestSizeAsSoonAsComplete(t *testing.T) {
 	l := newLosingAPI(t, 2)
-	until(t, "the unit is watched", func() string {
-		if _, whole := l.cluster.Snapshot(); !whole {
-			return "no Snapshot"
-		}
-		return ""
+	wait.Until(t, "the unit is watched", func() error {
+		_, whole := l.cluster.Snapshot()
+		return wait.Check(whole, "no Snapshot")
 	})
 	if got := l.cluster.nodes.plan.sizes[unit{"unit", "x"}]; got != 3 {
 		t.Errorf("the size of the unit is %d, want 3", got)
@@ -148,13 +144,11 @@ func (l *losingAPI) must(err error) {
 // want waits until so many Nodes are known, and Nodes are lost or not.
 func (l *losingAPI) want(when string, nodes int, lost bool) {
 	l.Helper()
-	until(l.T, when, func() string {
+	wait.Until(l.T, when, func() error {
 		if s, whole := l.cluster.Snapshot(); !whole || len(s.Nodes) != nodes {
-			return fmt.Sprintf("Nodes %v, whole %v", s.Nodes, whole)
+			return fmt.Errorf("Nodes %v, whole %v", s.Nodes, whole)
 		}
-		if got := l.cluster.Listed(); got.NodesLost != lost || !got.Service || !got.Slice {
-			return fmt.Sprintf("%+v is listed, want Nodes lost %v", got, lost)
-		}
-		return ""
+		got := l.cluster.Listed()
+		return wait.Check(got.NodesLost == lost && got.Service && got.Slice, "%+v is listed, want Nodes lost %v", got, lost)
 	})
 }

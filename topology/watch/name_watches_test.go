@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gridproxy/deploy"
+	"gridproxy/integration/env/wait"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,12 +86,9 @@ func TestSelectors(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- cluster.Run(ctx) }()
-		until(t, "a Snapshot", func() string {
+		wait.Until(t, "a Snapshot", func() error {
 			s, whole := cluster.Snapshot()
-			if !whole || (s.Namespaces != nil) != dns {
-				return fmt.Sprint(whole, s.Namespaces)
-			}
-			return ""
+			return wait.Check(whole && (s.Namespaces != nil) == dns, "whole %t, Namespaces %v", whole, s.Namespaces)
 		})
 		cancel()
 		if err := <-ended; err != nil {
@@ -165,12 +163,10 @@ func TestClusterWithNames(t *testing.T) {
 	}
 	close(installed)
 	f.put(namespaces, "", "more")
-	f.until("the Grid and the Namespace", func() string {
+	wait.Until(t, "the Grid and the Namespace", func() error {
 		s, _ := f.Snapshot()
-		if !slices.Equal(s.Grids, []types.NamespacedName{{Namespace: "ns", Name: "db"}}) || len(s.Namespaces) != 2 {
-			return fmt.Sprint(s.Grids, s.Namespaces)
-		}
-		return ""
+		named := slices.Equal(s.Grids, []types.NamespacedName{{Namespace: "ns", Name: "db"}})
+		return wait.Check(named && len(s.Namespaces) == 2, "Grids %v, Namespaces %v", s.Grids, s.Namespaces)
 	})
 }
 
@@ -195,10 +191,8 @@ func TestNamespacesRefused(t *testing.T) {
 		t.Errorf("whole %t, Namespaces %v, lost %+v; want a Snapshot without names", whole, s.Namespaces, f.Lost())
 	}
 	close(allowed)
-	f.until("names", func() string {
-		if s, _ := f.Snapshot(); !slices.Equal(s.Namespaces, []string{"ns"}) {
-			return fmt.Sprint(s.Namespaces)
-		}
-		return ""
+	wait.Until(t, "names", func() error {
+		s, _ := f.Snapshot()
+		return wait.Check(slices.Equal(s.Namespaces, []string{"ns"}), "%v", s.Namespaces)
 	})
 }
