@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,10 +24,7 @@ func TestDaemonEndsMeanwhile(t *testing.T) {
 			t.Fatal("it has ended")
 		default:
 		}
-		if !strings.Contains(m.server.logged(), "no daemon hears that this server leaves") {
-			return errors.New("it does not")
-		}
-		return nil
+		return wait.Check(strings.Contains(m.server.logged(), "no daemon hears that this server leaves"), "it does not")
 	})
 	m.want(db, "10.0.0.7")
 }

@@ -107,10 +107,7 @@ func TestSigtermWhileToolHangs(t *testing.T) {
 			}
 			t.Logf("ended after %s", time.Since(begin))
 			wait.Until(t, "what the tool started has ended with the daemon", func() error {
-				if !w.ended() {
-					return fmt.Errorf("process %d runs", w.pid())
-				}
-				return nil
+				return wait.Check(w.ended(), "process %d runs", w.pid())
 			})
 			if test.ready && !test.save && d.rules(t) != before {
 				t.Errorf("rules after the end:\n%s\nbefore:\n%s", d.rules(t), before)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -154,10 +155,7 @@ func (w *namesCluster) isLocal(machine string) {
 			return err
 		}
 		after, err := w.counted(machine)
-		if err == nil && after != before+1 {
-			err = fmt.Errorf("of one query %d arrived", after-before)
-		}
-		return err
+		return errors.Join(err, wait.Check(after == before+1, "of one query %d arrived", after-before))
 	})
 	// For a second kube-dns still answers flows that are under way. A query that takes the port
 	// of such a flow goes there too.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -168,10 +169,7 @@ func (w *namesCluster) runsAnew(machine, command, before string) {
 	w.t.Helper()
 	wait.Until(w.t, command+" runs again on "+machine, func() error {
 		pid, err := w.processID(machine, command)
-		if err == nil && pid == before {
-			err = fmt.Errorf("process %s has not ended", pid)
-		}
-		return err
+		return errors.Join(err, wait.Check(pid != before, "process %s has not ended", pid))
 	})
 }
 

@@ -107,10 +107,8 @@ func (w *namesCluster) check(machine string, e expectedName) error {
 		return fmt.Errorf("from %s: %w", machine, err)
 	}
 	w.sent[machine] += max(0, e.asked-1)
-	if want := e.at(machine); got != want {
-		return fmt.Errorf("on %s, %s %s: %q; want %q", machine, e.name, dns.TypeToString[e.qtype], got, want)
-	}
-	return nil
+	want := e.at(machine)
+	return wait.Check(got == want, "on %s, %s %s: %q; want %q", machine, e.name, dns.TypeToString[e.qtype], got, want)
 }
 
 // becomes waits until a name leads where it should.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -191,10 +192,7 @@ func (w *installCluster) gone() {
 	wait.Until(w.t, "the release is gone", func() error {
 		out, err := w.Kubectl("get", "daemonsets,deployments,pods,serviceaccounts,roles,rolebindings,poddisruptionbudgets,services",
 			"--namespace=gridproxy", "--selector=app.kubernetes.io/part-of=gridproxy", "-o", "name")
-		if err == nil && out != "" {
-			err = fmt.Errorf("there are %s", out)
-		}
-		return err
+		return errors.Join(err, wait.Check(out == "", "there are %s", out))
 	})
 	if out := w.MustKubectl(w.t, "get", "clusterroles,clusterrolebindings", "--selector=app.kubernetes.io/part-of=gridproxy", "-o", "name"); out != "" {
 		w.t.Errorf("there are %s", out)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -95,10 +96,7 @@ func (w *installCluster) installed() {
 	}
 	wait.Until(w.t, "NodeUnit beijing labels bj-1", func() error {
 		got, err := w.Kubectl("get", "node", "bj-1", "-o", "jsonpath={.metadata.labels.tier}")
-		if err == nil && got != "edge" {
-			err = fmt.Errorf("it gives bj-1 the label tier=%q", got)
-		}
-		return err
+		return errors.Join(err, wait.Check(got == "edge", "it gives bj-1 the label tier=%q", got))
 	})
 }
 

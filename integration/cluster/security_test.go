@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -113,10 +114,7 @@ func (w *securityCluster) answers() {
 			ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 			defer cancel()
 			page, err := w.Machine(name).Namespace.Get(ctx, w.service, "/")
-			if err == nil && !strings.Contains(string(page.Text), "node name:") {
-				err = fmt.Errorf("it says %s", page.Text)
-			}
-			return err
+			return errors.Join(err, wait.Check(strings.Contains(string(page.Text), "node name:"), "it says %s", page.Text))
 		})
 	}
 }
@@ -163,10 +161,7 @@ func (w *securityCluster) refused(machine string) {
 			return err
 		}
 		log, err := w.Kubectl("logs", "--namespace="+chart.Namespace, p.Name)
-		if err == nil && !strings.Contains(log, "Permission denied") && !strings.Contains(log, "operation not permitted") {
-			err = fmt.Errorf("it says %s", log)
-		}
-		return err
+		return errors.Join(err, wait.Check(strings.Contains(log, "Permission denied") || strings.Contains(log, "operation not permitted"), "it says %s", log))
 	})
 	w.ready(machine, false)
 }
@@ -180,10 +175,7 @@ func (w *securityCluster) leaves(capabilities ...string) {
 	w.MustKubectl(w.t, "patch", "daemonset", daemon, "--namespace="+chart.Namespace, "--patch="+patch)
 	wait.Until(w.t, "the change is seen", func() error {
 		d, err := w.Client.AppsV1().DaemonSets(chart.Namespace).Get(w.t.Context(), daemon, metav1.GetOptions{})
-		if err == nil && d.Status.ObservedGeneration != d.Generation {
-			err = fmt.Errorf("generation %d of %d", d.Status.ObservedGeneration, d.Generation)
-		}
-		return err
+		return errors.Join(err, wait.Check(d.Status.ObservedGeneration == d.Generation, "generation %d of %d", d.Status.ObservedGeneration, d.Generation))
 	})
 	w.MustKubectl(w.t, "delete", "pods", "--namespace="+chart.Namespace, "--selector=app.kubernetes.io/name="+daemon)
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -135,10 +136,7 @@ func (w *siteCluster) unready() {
 	w.each(func(s *remoteSite) error {
 		return wait.Usual.For(w.t.Context(), func(ctx context.Context) error {
 			ready, err := w.endpoints(ctx, s)
-			if err == nil && len(ready) > 0 {
-				err = fmt.Errorf("%v are ready", ready)
-			}
-			return err
+			return errors.Join(err, wait.Check(len(ready) == 0, "%v are ready", ready))
 		})
 	})
 }

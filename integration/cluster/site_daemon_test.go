@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -149,10 +150,7 @@ func (w *siteCluster) daemon(machine string, flags ...string) (int, error) {
 func (w *siteCluster) otherDaemon(machine string, killed int) error {
 	return wait.Usual.For(w.t.Context(), func(context.Context) error {
 		pid, err := w.daemon(machine)
-		if err == nil && pid == killed {
-			err = fmt.Errorf("%s still has process %d", machine, pid)
-		}
-		return err
+		return errors.Join(err, wait.Check(pid != killed, "%s still has process %d", machine, pid))
 	})
 }
 

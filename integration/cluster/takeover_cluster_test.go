@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -125,10 +126,7 @@ func (w *migrationCluster) wantAnswers(service, from, by string) {
 	w.t.Helper()
 	wait.Until(w.t, fmt.Sprintf("%s answers %s from %s", service, from, by), func() error {
 		got, err := w.answering(from, service)
-		if err == nil && got != by {
-			err = fmt.Errorf("%q answer", got)
-		}
-		return err
+		return errors.Join(err, wait.Check(got == by, "%q answer", got))
 	})
 }
 

@@ -3,7 +3,6 @@ package grids
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -180,10 +179,7 @@ func (w *terminal) lease(c *apiserver.Cluster) *coordinationv1.Lease {
 }
 
 func contains(text, words string) error {
-	if !strings.Contains(text, words) {
-		return fmt.Errorf("%q is not in:\n%s", words, text)
-	}
-	return nil
+	return wait.Check(strings.Contains(text, words), "%q is not in:\n%s", words, text)
 }
 
 func answers(address, path string, code int) error {
@@ -192,10 +188,7 @@ func answers(address, path string, code int) error {
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != code {
-		return fmt.Errorf("%s answers %s, want %d", path, answer.Status, code)
-	}
-	return nil
+	return wait.Check(answer.StatusCode == code, "%s answers %s, want %d", path, answer.Status, code)
 }
 
 func freePort(t *testing.T) string {

@@ -58,10 +58,8 @@ func TestGroupDeletedUnderTraffic(t *testing.T) {
 
 // wantAreas: the values of the label area of all Nodes.
 func (w *walk) wantAreas(want string) error {
-	if got := strings.TrimSpace(w.get("nodes", "{.items[*].metadata.labels.area}")); got != want {
-		return fmt.Errorf("the labels area are %q, want %q", got, want)
-	}
-	return nil
+	got := strings.TrimSpace(w.get("nodes", "{.items[*].metadata.labels.area}"))
+	return wait.Check(got == want, "the labels area are %q, want %q", got, want)
 }
 
 // endpointsOn makes an echo server on each of these Nodes an endpoint of the Service.

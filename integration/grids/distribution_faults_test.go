@@ -1,6 +1,7 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,10 +84,7 @@ func (d *distribution) kept(before []types.UID, since string) {
 // clusters.
 func (d *distribution) areReady(units string) error {
 	g, err := d.hub.grid(d.t.Context(), demo)
-	if err == nil && (g.Status.ClusterRate != "2/2" || g.Status.ReadyRate != units || !meta.IsStatusConditionTrue(g.Status.Conditions, v1.ConditionReady)) {
-		err = fmt.Errorf("clusterRate is %q, readyRate %q: %+v", g.Status.ClusterRate, g.Status.ReadyRate, g.Status)
-	}
-	return err
+	return errors.Join(err, wait.Check(g.Status.ClusterRate == "2/2" && g.Status.ReadyRate == units && meta.IsStatusConditionTrue(g.Status.Conditions, v1.ConditionReady), "clusterRate is %q, readyRate %q: %+v", g.Status.ClusterRate, g.Status.ReadyRate, g.Status))
 }
 
 // stale is whether west is silent for the hub: the rows it had are there with the time of that, the
@@ -120,10 +118,7 @@ func (d *distribution) stale() error {
 			return fmt.Errorf("a row of west, silent since %s, is %+v", since, r)
 		}
 	}
-	if rows != 1 || !meta.IsStatusConditionFalse(g.Status.Conditions, v1.ConditionReady) {
-		return fmt.Errorf("there are %d rows of west, and the conditions are %+v", rows, g.Status.Conditions)
-	}
-	return nil
+	return wait.Check(rows == 1 && meta.IsStatusConditionFalse(g.Status.Conditions, v1.ConditionReady), "there are %d rows of west, and the conditions are %+v", rows, g.Status.Conditions)
 }
 
 // setReplicas changes the template of all units but zone2 on the hub.

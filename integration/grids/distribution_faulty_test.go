@@ -2,6 +2,7 @@ package grids
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -82,10 +83,7 @@ func (w *faultyFleet) follows(in ...*site) {
 	for _, s := range in {
 		wait.Until(w.t, "the change of another Grid in "+s.name, func() error {
 			replicas, err := w.replicasIn(s)
-			if err == nil && replicas != w.replicas {
-				err = fmt.Errorf("replicas are %d, want %d", replicas, w.replicas)
-			}
-			return err
+			return errors.Join(err, wait.Check(replicas == w.replicas, "replicas are %d, want %d", replicas, w.replicas))
 		})
 		w.stays(s)
 	}
@@ -193,10 +191,7 @@ func (w *faultyFleet) gone(name string, from ...*site) {
 	for _, s := range from {
 		wait.Until(w.t, name+" is gone from "+s.name, func() error {
 			names, err := s.Kubectl("get", "deploymentgrids,deployments", "--all-namespaces", "--output=name")
-			if err == nil && strings.Contains(names, "/"+name) {
-				err = fmt.Errorf("there are %s", names)
-			}
-			return err
+			return errors.Join(err, wait.Check(!strings.Contains(names, "/"+name), "there are %s", names))
 		})
 	}
 }

@@ -150,10 +150,7 @@ func (w *faultyFleet) renewAt(at time.Time, nodes int32) {
 	})
 	wait.Until(w.t, "the hub hears west", func() error {
 		c, err := w.fleetCluster(west)
-		if err == nil && c.Status.Nodes != nodes {
-			err = fmt.Errorf("status.nodes is %d, want %d", c.Status.Nodes, nodes)
-		}
-		return err
+		return errors.Join(err, wait.Check(c.Status.Nodes == nodes, "status.nodes is %d, want %d", c.Status.Nodes, nodes))
 	})
 	c, err := w.fleetCluster(west)
 	w.must(err)
@@ -243,10 +240,7 @@ func (w *faultyFleet) replaced() {
 	w.says(east, "Replaced", v1alpha1.ConditionCurrent, "ClusterReplaced", "nothing is sent")
 	wait.Until(w.t, "Flux is suspended", func() error {
 		text, err := w.hub.Kubectl("get", "kustomizations.kustomize.toolkit.fluxcd.io", "--namespace=fleet-"+east, "--output=jsonpath={.items[*].spec.suspend}")
-		if err == nil && (text == "" || strings.Contains(text, "false")) {
-			err = fmt.Errorf("spec.suspend is %q", text)
-		}
-		return err
+		return errors.Join(err, wait.Check(text != "" && !strings.Contains(text, "false"), "spec.suspend is %q", text))
 	})
 	w.change()
 	w.follows(w.hub)

@@ -1,6 +1,7 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -193,10 +194,7 @@ func (s *site) lists(kinds string, want ...string) error {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if err == nil && !slices.Equal(got, want) {
-		err = fmt.Errorf("%s of %s are %v, want %v", kinds, s.name, got, want)
-	}
-	return err
+	return errors.Join(err, wait.Check(slices.Equal(got, want), "%s of %s are %v, want %v", kinds, s.name, got, want))
 }
 
 // leftovers is whether there are bundles, copies, objects of Flux and reports of what is
@@ -230,10 +228,7 @@ func (d *distribution) leftovers() error {
 	want = append(want, "fleet-east default/narrowed")
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		return fmt.Errorf("the hub has reports %v, want %v", got, want)
-	}
-	return nil
+	return wait.Check(slices.Equal(got, want), "the hub has reports %v, want %v", got, want)
 }
 
 // services are the UIDs of the ServiceGrid's Service, by cluster.

@@ -76,10 +76,7 @@ func (w *faultyFleet) restored() {
 	w.release(w.east)
 	wait.Until(w.t, "east is not held", func() error {
 		c, err := w.fleetCluster(east)
-		if err == nil && !meta.IsStatusConditionFalse(c.Status.Conditions, v1alpha1.ConditionDistributionHeld) {
-			err = fmt.Errorf("its conditions are %+v", c.Status.Conditions)
-		}
-		return err
+		return errors.Join(err, wait.Check(meta.IsStatusConditionFalse(c.Status.Conditions, v1alpha1.ConditionDistributionHeld), "its conditions are %+v", c.Status.Conditions))
 	})
 	w.startEngine(w.hub)
 	w.gone("young", w.east)
@@ -144,18 +141,12 @@ func (w *faultyFleet) leaves() {
 	w.gone(calmGrid, w.west)
 	wait.Until(w.t, "the hub has no FleetCluster", func() error {
 		names, err := w.hub.Kubectl("get", "fleetclusters,gridbundles,gridreports", "--all-namespaces", "--output=name")
-		if err == nil && names != "" {
-			err = fmt.Errorf("there are %s", names)
-		}
-		return err
+		return errors.Join(err, wait.Check(names == "", "there are %s", names))
 	})
 	w.calm(w.hub)
 	w.stays(w.east)
 	wait.Until(w.t, "the Grid of the hub has no finalizer", func() error {
 		g, err := w.hub.grid(w.t.Context(), calmGrid)
-		if err == nil && len(g.Finalizers) > 0 && strings.Contains(strings.Join(g.Finalizers, " "), v1alpha1.Finalizer) {
-			err = errors.New("it has it")
-		}
-		return err
+		return errors.Join(err, wait.Check(!strings.Contains(strings.Join(g.Finalizers, " "), v1alpha1.Finalizer), "it has it"))
 	})
 }

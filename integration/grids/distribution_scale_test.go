@@ -293,10 +293,7 @@ func (l *large) progressing(name string) error {
 	if err != nil {
 		return err
 	}
-	if len(g.Status.Units) == 0 || g.Status.Units[0].Phase != v1.UnitProgressing {
-		return fmt.Errorf("its rows are %+v", g.Status.Units[:min(1, len(g.Status.Units))])
-	}
-	return nil
+	return wait.Check(len(g.Status.Units) != 0 && g.Status.Units[0].Phase == v1.UnitProgressing, "its rows are %+v", g.Status.Units[:min(1, len(g.Status.Units))])
 }
 
 // statusWritten is when the hub first wrote the status of the Grid.

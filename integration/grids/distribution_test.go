@@ -230,10 +230,7 @@ func (s *site) replicasAre(d *distribution, unit string) error {
 	if err := s.client.Get(d.t.Context(), client.ObjectKey{Namespace: "default", Name: demo + "-" + unit}, &child); err != nil {
 		return err
 	}
-	if *child.Spec.Replicas != want {
-		return fmt.Errorf("replicas are %d, want %d", *child.Spec.Replicas, want)
-	}
-	return nil
+	return wait.Check(*child.Spec.Replicas == want, "replicas are %d, want %d", *child.Spec.Replicas, want)
 }
 
 // claims: the StatefulSets are deleted with their Grid, their claims are not.
@@ -245,10 +242,7 @@ func (d *distribution) claims() {
 	for _, s := range d.sites() {
 		wait.Until(d.t, "a claim in "+s.name, func() error {
 			names, err := claims(s)
-			if err == nil && names == "" {
-				err = errors.New("there is none")
-			}
-			return err
+			return errors.Join(err, wait.Check(names != "", "there is none"))
 		})
 	}
 	before, err := claims(d.west)
@@ -257,10 +251,7 @@ func (d *distribution) claims() {
 	for _, s := range d.sites() {
 		wait.Until(d.t, "the StatefulSets are gone in "+s.name, func() error {
 			names, err := s.Kubectl("get", "statefulsetgrids,statefulsets", "-o", "name")
-			if err == nil && names != "" {
-				err = fmt.Errorf("there are %s", names)
-			}
-			return err
+			return errors.Join(err, wait.Check(names == "", "there are %s", names))
 		})
 	}
 	if after, err := claims(d.west); err != nil || after != before {
@@ -296,10 +287,7 @@ func (d *distribution) deletes() {
 	for _, s := range d.sites() {
 		wait.Until(d.t, "nothing is left in "+s.name, func() error {
 			names, err := s.Kubectl("get", "deploymentgrids,servicegrids,deployments,services", "-o", "name")
-			if err == nil && names != "service/kubernetes\n" {
-				err = fmt.Errorf("there are %q", names)
-			}
-			return err
+			return errors.Join(err, wait.Check(names == "service/kubernetes\n", "there are %q", names))
 		})
 		d.t.Logf("gone from %s: %s after the deletion", s.name, time.Since(begin).Round(10*time.Millisecond))
 	}

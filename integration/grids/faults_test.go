@@ -1,6 +1,7 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -79,10 +80,7 @@ func (f *faults) rollout() {
 					changed++
 				}
 			}
-			if err == nil && changed == 0 {
-				err = fmt.Errorf("nothing has changed")
-			}
-			return err
+			return errors.Join(err, wait.Check(changed != 0, "nothing has changed"))
 		})
 		f.t.Logf("%d of %d children are changed when the fault comes", changed, total)
 		if changed <= total*3/4 {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"gridproxy/controller/expand"
+	"gridproxy/integration/env/wait"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -35,10 +36,8 @@ func same(want expand.Child, stands client.Object, found bool) error {
 	if err := json.Unmarshal(text, &wish); err != nil {
 		return err
 	}
-	if at := lacks(wish, has, want.Name); at != "" {
-		return fmt.Errorf("%s", at)
-	}
-	return nil
+	at := lacks(wish, has, want.Name)
+	return wait.Check(at == "", "%s", at)
 }
 
 // lacks is where something that is wished is not so; "" if all of it is. The API server adds fields, but to no list.

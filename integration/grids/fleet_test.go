@@ -183,10 +183,8 @@ func (f *fleet) ready(s v1.GridStatus, generation int64, rows []v1.UnitStatus) e
 	for _, r := range rows {
 		values = append(values, r.Value)
 	}
-	if slices.Sort(values); !slices.Equal(values, f.units) {
-		return fmt.Errorf("its rows are %v, want %v", values, f.units)
-	}
-	return nil
+	slices.Sort(values)
+	return wait.Check(slices.Equal(values, f.units), "its rows are %v, want %v", values, f.units)
 }
 
 // compare says what differs between the children that stand and those that expand names: a name, the owner, any field
@@ -222,10 +220,7 @@ func (f *fleet) compare() error {
 			delete(services, c.Name)
 		}
 	}
-	if len(deployments)+len(services) > 0 {
-		return fmt.Errorf("there are others: %d Deployments, %d Services", len(deployments), len(services))
-	}
-	return nil
+	return wait.Check(len(deployments)+len(services) == 0, "there are others: %d Deployments, %d Services", len(deployments), len(services))
 }
 
 // memory is a line of a process's status in /proc, such as VmRSS.

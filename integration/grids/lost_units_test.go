@@ -2,6 +2,7 @@ package grids
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -274,10 +275,7 @@ func (f *fleet) poke(why string) {
 	f.mergeIntoGrid(fmt.Sprintf(`{"spec":{"templates":{"no-such-unit":%s}}}`, value))
 	wait.Until(f.t, "the Grid is reconciled", func() error {
 		g, err := f.grid("grid-00")
-		if err == nil && g.Status.ObservedGeneration != g.Generation {
-			err = fmt.Errorf("generation %d, observed %d", g.Generation, g.Status.ObservedGeneration)
-		}
-		return err
+		return errors.Join(err, wait.Check(g.Status.ObservedGeneration == g.Generation, "generation %d, observed %d", g.Generation, g.Status.ObservedGeneration))
 	})
 }
 

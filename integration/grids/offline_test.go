@@ -43,10 +43,7 @@ func (w *world) setReady(node string, is corev1.ConditionStatus) {
 
 func (w *world) wantRate(want string) error {
 	g, _ := get(w, &v1.DeploymentGrid{}, "web")
-	if g.Status.ReadyRate != want {
-		return fmt.Errorf("ready %s: %+v", g.Status.ReadyRate, g.Status.Units)
-	}
-	return nil
+	return wait.Check(g.Status.ReadyRate == want, "ready %s: %+v", g.Status.ReadyRate, g.Status.Units)
 }
 
 // wantCondition waits for a condition with a text in its message.

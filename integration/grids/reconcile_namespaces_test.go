@@ -1,6 +1,7 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -58,10 +59,7 @@ func TestNamespaces(t *testing.T) {
 	f.SetLabels(t, nodeName("unit-00", 0), map[string]string{"location": "unit-01"}) // Pods are looked for
 	wait.Until(f.t, "the misplaced Pod is seen", func() error {
 		out, err := f.Kubectl("get", "dg/web", "--namespace=mine", "--output=jsonpath={.status.units[?(@.value=='unit-00')].phase}")
-		if err == nil && out != "Lost" {
-			err = fmt.Errorf("unit-00 is %q", out)
-		}
-		return err
+		return errors.Join(err, wait.Check(out == "Lost", "unit-00 is %q", out))
 	})
 	for _, r := range o.Count.Requests(func(r nodes.Request) bool {
 		return r.Code == 403 || r.Namespace == "theirs" || r.Namespace == "" && r.Resource != "nodes" && r.Resource != "" && !strings.HasPrefix(r.Resource, "customresourcedefinitions.")

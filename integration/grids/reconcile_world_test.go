@@ -277,10 +277,8 @@ func commonStatus(o client.Object) v1.GridStatus {
 
 // unequal returns an error that shows how got differs from want.
 func unequal(want, got any) error {
-	if diff := cmp.Diff(want, got); diff != "" {
-		return errors.New(diff)
-	}
-	return nil
+	diff := cmp.Diff(want, got)
+	return wait.Check(diff == "", "%s", diff)
 }
 
 // row is a unit's row in the status of a DeploymentGrid.

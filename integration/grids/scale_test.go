@@ -2,6 +2,7 @@ package grids
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,10 +65,7 @@ func (s *scale) grow() {
 	s.addGrids(scaleGrids, "replicas: 1")
 	s.patience.Until(s.t, "all children are there", func() error {
 		all, err := s.deployments()
-		if err == nil && len(all) < scaleGrids*scaleUnits {
-			err = fmt.Errorf("there are %d", len(all))
-		}
-		return err
+		return errors.Join(err, wait.Check(len(all) >= scaleGrids*scaleUnits, "there are %d", len(all)))
 	})
 	t.Logf("%d Deployments after %s", scaleGrids*scaleUnits, since(begin))
 	s.settled()
@@ -214,10 +212,7 @@ func (s *scale) first() {
 	s.units = append(s.units, unit)
 	s.patience.Until(s.t, "each Grid has a child there", func() error {
 		all, err := s.deployments()
-		if err == nil && len(all) < scaleGrids*(scaleUnits+1) {
-			err = fmt.Errorf("there are %d", len(all))
-		}
-		return err
+		return errors.Join(err, wait.Check(len(all) >= scaleGrids*(scaleUnits+1), "there are %d", len(all)))
 	})
 	t.Logf("20 Deployments at most %s after the Node", since(begin))
 	s.settled()

@@ -2,6 +2,7 @@ package grids
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -151,10 +152,7 @@ func (f *fleet) wantCollisions() {
 	for _, kind := range []string{"dg", "ssg", "sg"} {
 		wait.Until(f.t, kind+" tells of the collision", func() error {
 			out, err := f.Kubectl("get", kind, "grid", "-o", `jsonpath={.status}`)
-			if err == nil && !strings.Contains(out, "NameCollision") {
-				err = fmt.Errorf("it says %s", out)
-			}
-			return err
+			return errors.Join(err, wait.Check(strings.Contains(out, "NameCollision"), "it says %s", out))
 		})
 	}
 	wait.Until(f.t, "the other unit has its children", func() error {

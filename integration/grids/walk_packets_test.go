@@ -1,6 +1,7 @@
 package grids
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -64,10 +65,7 @@ func (w *walk) wantClosed() {
 		inside, outside := w.divide(name)
 		wait.Until(w.t, "the rules on "+name+" lead to "+fmt.Sprint(inside), func() error {
 			to, err := netns.Endpoints(w.rules(name))
-			if err == nil && !slices.Equal(to, inside) {
-				err = fmt.Errorf("they lead to %v", to)
-			}
-			return err
+			return errors.Join(err, wait.Check(slices.Equal(to, inside), "they lead to %v", to))
 		})
 		for _, from := range []*netns.Namespace{w.lab.Client(name).Namespace, w.lab.Node(name).Namespace} {
 			answered := w.ask(from, service)

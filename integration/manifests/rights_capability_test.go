@@ -113,10 +113,7 @@ func writesRules(t *testing.T, binary, variant string, capabilities []corev1.Cap
 		return err
 	}
 	save, err := n.Run(ctx, nil, "iptables-"+variant+"-save", "-t", "nat")
-	if err == nil && !strings.Contains(string(save), "KUBE-SERVICES") {
-		err = fmt.Errorf("it is ready, and there are no rules: %s", save)
-	}
-	return err
+	return errors.Join(err, wait.Check(strings.Contains(string(save), "KUBE-SERVICES"), "it is ready, and there are no rules: %s", save))
 }
 
 // confined starts the daemon for one Service, with these capabilities and no others.
@@ -168,10 +165,8 @@ func has(pid, want int) error {
 	for line := range strings.Lines(string(text)) {
 		var set uint64
 		if _, err := fmt.Sscanf(line, "CapEff:\t%x", &set); err == nil {
-			if got := bits.OnesCount64(set); got != want {
-				return fmt.Errorf("the daemon has %d capabilities, want %d", got, want)
-			}
-			return nil
+			got := bits.OnesCount64(set)
+			return wait.Check(got == want, "the daemon has %d capabilities, want %d", got, want)
 		}
 	}
 	return fmt.Errorf("%s has no CapEff: %s", file, text)

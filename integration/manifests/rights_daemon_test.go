@@ -293,8 +293,5 @@ func (d *daemon) leadsTo(ctx context.Context, want ...int) error {
 	for _, n := range want {
 		addrs = append(addrs, endpointOf(n))
 	}
-	if !slices.Equal(got, addrs) || !strings.Contains(string(save), "KUBE-SERVICES") {
-		return fmt.Errorf("the rules lead to %v, want %v", got, addrs)
-	}
-	return nil
+	return wait.Check(slices.Equal(got, addrs) && strings.Contains(string(save), "KUBE-SERVICES"), "the rules lead to %v, want %v", got, addrs)
 }

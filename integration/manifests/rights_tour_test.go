@@ -312,19 +312,14 @@ func (r *tour) has(of schema.GroupVersionResource, namespace, name string, path 
 		if err != nil {
 			return err
 		}
-		if _, found, _ := unstructured.NestedFieldNoCopy(o.Object, path...); !found {
-			return fmt.Errorf("%s %s has no %s", of.Resource, name, strings.Join(path, "."))
-		}
-		return nil
+		_, found, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
+		return wait.Check(found, "%s %s has no %s", of.Resource, name, strings.Join(path, "."))
 	}
 }
 
 func (r *tour) lacks(of schema.GroupVersionResource, namespace, name string, path ...string) func() error {
 	return func() error {
-		if r.has(of, namespace, name, path...)() == nil {
-			return fmt.Errorf("%s %s has %s", of.Resource, name, strings.Join(path, "."))
-		}
-		return nil
+		return wait.Check(r.has(of, namespace, name, path...)() != nil, "%s %s has %s", of.Resource, name, strings.Join(path, "."))
 	}
 }
 
@@ -356,19 +351,13 @@ func (r *tour) pods(nodes string, want int) func() error {
 				got++
 			}
 		}
-		if got != want {
-			return fmt.Errorf("%d Pods on %s, want %d", got, nodes, want)
-		}
-		return nil
+		return wait.Check(got == want, "%d Pods on %s, want %d", got, nodes, want)
 	}
 }
 
 func (r *tour) headless() error {
 	s, err := r.Client.CoreV1().Services(r.name).Get(r.t.Context(), "web-svc", metav1.GetOptions{})
-	if err == nil && s.Spec.ClusterIP != "None" {
-		err = fmt.Errorf("its address is %s", s.Spec.ClusterIP)
-	}
-	return err
+	return errors.Join(err, wait.Check(s.Spec.ClusterIP == "None", "its address is %s", s.Spec.ClusterIP))
 }
 
 // renewal: whoever holds the Lease writes to it once more, after the first look. The first renewal comes at once when it
@@ -387,10 +376,7 @@ func (r *tour) renewal() func() error {
 		if first.IsZero() {
 			first = at.Time
 		}
-		if !at.After(first) {
-			return fmt.Errorf("it was renewed at %s, and not since", at)
-		}
-		return nil
+		return wait.Check(at.After(first), "it was renewed at %s, and not since", at)
 	}
 }
 

@@ -159,10 +159,7 @@ func TestDNSAddressTaken(t *testing.T) {
 	defer other.Close() //nolint:errcheck // nothing was sent
 	want := fmt.Sprintf("process %d (node.test) has 169.254.20.12:53 over udp", os.Getpid())
 	wait.Until(d.t, "the daemon names this process", func() error {
-		if !d.daemon.Log().Contains(want) {
-			return fmt.Errorf("the daemon did not log %q", want)
-		}
-		return nil
+		return wait.Check(d.daemon.Log().Contains(want), "the daemon did not log %q", want)
 	})
 	if text := d.daemon.Log().String(); strings.Contains(text, fmt.Sprintf("process %d ", server.PID())) {
 		t.Errorf("grid-dns is another process to the daemon:\n%s", text)

@@ -70,9 +70,7 @@ func (d *dnsNode) pass(seconds int) {
 func (d *dnsNode) await(queries int) {
 	d.t.Helper()
 	wait.Until(d.t, fmt.Sprintf("%d queries are due", queries), func() error {
-		if sends := d.load.Sends(); sends < queries {
-			return fmt.Errorf("%d are", sends)
-		}
-		return nil
+		sends := d.load.Sends()
+		return wait.Check(sends >= queries, "%d are", sends)
 	})
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -125,10 +126,7 @@ func (w *operatedNode) start(flags ...string) {
 
 func (w *operatedNode) wantCode(path string, code int) error {
 	page, err := (w.node).Get(w.ctx, healthz, path)
-	if err == nil && page.Code != code {
-		err = fmt.Errorf("%s says %d: %s", path, page.Code, page.Text)
-	}
-	return err
+	return errors.Join(err, wait.Check(page.Code == code, "%s says %d: %s", path, page.Code, page.Text))
 }
 
 // events are the Events of a reason, as "object component@host: message".
@@ -167,8 +165,6 @@ func (w *operatedNode) rules() string {
 }
 
 func (w *operatedNode) wantRule(text string, want bool) error {
-	if rules := w.rules(); strings.Contains(rules, text) != want {
-		return fmt.Errorf("want %q in the rules: %v; they are\n%s", text, want, rules)
-	}
-	return nil
+	rules := w.rules()
+	return wait.Check(strings.Contains(rules, text) == want, "want %q in the rules: %v; they are\n%s", text, want, rules)
 }

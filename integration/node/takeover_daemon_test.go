@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,9 +73,6 @@ func (w *takenNode) ready(daemon *apiserver.Child, port uint16) {
 	healthz := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 	w.must(daemon.WaitFor(ctx, func(ctx context.Context) error {
 		page, err := w.node.Get(ctx, healthz, "/readyz")
-		if err == nil && page.Code != http.StatusOK {
-			err = fmt.Errorf("/readyz answers %d: %s", page.Code, page.Text)
-		}
-		return err
+		return errors.Join(err, wait.Check(page.Code == http.StatusOK, "/readyz answers %d: %s", page.Code, page.Text))
 	}))
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -76,10 +77,7 @@ func (w *takenNode) shadow(binary string, tools counters) {
 	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 	w.must(child.WaitFor(ctx, func(ctx context.Context) error {
 		page, err := w.node.Get(ctx, at, "/metrics")
-		if err == nil && (page.Code != http.StatusOK || !different.Match(page.Text)) {
-			err = fmt.Errorf("/metrics of the shadow names no difference")
-		}
-		return err
+		return errors.Join(err, wait.Check(page.Code == http.StatusOK && different.Match(page.Text), "/metrics of the shadow names no difference"))
 	}))
 }
 

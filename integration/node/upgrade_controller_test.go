@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -122,10 +123,7 @@ func ready(t *testing.T, c *nodes.Cluster, image string) {
 		}
 		got, err = c.Kubectl("get", "dg,ssg", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.generation}={.status.observedGeneration} {.status.conditions[?(@.type=="Ready")].status}`+"\n{end}")
 		n := regexp.MustCompile(`^\w+ (\d+)=(\d+) True\n\w+ (\d+)=(\d+) True\n$`).FindStringSubmatch(got)
-		if err == nil && (n == nil || n[1] != n[2] || n[3] != n[4]) {
-			err = fmt.Errorf("the Grids say %q", got)
-		}
-		return err
+		return errors.Join(err, wait.Check(n != nil && n[1] == n[2] && n[3] == n[4], "the Grids say %q", got))
 	})
 }
 

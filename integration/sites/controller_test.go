@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -153,10 +152,8 @@ func (r *running) pass(d time.Duration) {
 func (r *running) taken() []nodes.Request {
 	r.t.Helper()
 	wait.Until(r.t, "every write is answered", func() error {
-		if n := r.count.Writing(); n > 0 {
-			return fmt.Errorf("%d are under way", n)
-		}
-		return nil
+		n := r.count.Writing()
+		return wait.Check(n == 0, "%d are under way", n)
 	})
 	defer r.count.Reset()
 	return r.count.Requests(func(q nodes.Request) bool { return q.Write() && q.Resource == "nodes" })
@@ -222,10 +219,7 @@ func (r *running) taints(node, want string) {
 
 // unlike returns an error unless both texts are equal.
 func unlike(got, want string) error {
-	if got != want {
-		return fmt.Errorf("got %q, want %q", got, want)
-	}
-	return nil
+	return wait.Check(got == want, "got %q, want %q", got, want)
 }
 
 func (r *running) unit(name string) *v1alpha2.NodeUnit {

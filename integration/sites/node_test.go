@@ -1,7 +1,6 @@
 package sites
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,10 +31,7 @@ func TestShared(t *testing.T) {
 	const both = "k=admin:NoExecute k:NoSchedule l=v:NoSchedule site.superedge.io/unschedulable:NoSchedule"
 	wait.Until(r.t, "taints", func() error {
 		n := r.get("n")
-		if len(n.Spec.Taints) != 4 || n.Annotations["note"] != "1" {
-			return fmt.Errorf("taints %v, annotations %v, want %s", n.Spec.Taints, n.Annotations, both)
-		}
-		return nil
+		return wait.Check(len(n.Spec.Taints) == 4 && n.Annotations["note"] == "1", "taints %v, annotations %v, want %s", n.Spec.Taints, n.Annotations, both)
 	})
 
 	// The node lifecycle controller replaces the list, as it does, by an update of the whole.
@@ -151,10 +147,7 @@ func TestAutoFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Until(r.t, "the clock runs", func() error {
-		if r.unit("eu-west-1").Annotations[gridv1.AnnotationLostAt] == "" {
-			return errors.New("no annotation")
-		}
-		return nil
+		return wait.Check(r.unit("eu-west-1").Annotations[gridv1.AnnotationLostAt] != "", "no annotation")
 	})
 	r.pass(time.Minute - 2*time.Second)
 	r.sync("before")
@@ -242,10 +235,8 @@ func TestTakeover(t *testing.T) {
 	r.kubectl("", "delete", "nodegroup", "g")
 	r.labels("n", "admin=x disk=ssd u=nodeunits.superedge.io")
 	wait.Until(r.t, "the entry that the group stood behind", func() error {
-		if set := r.unit("u").Spec.Set(); set.Labels["g"] != "" || set.Labels["disk"] != "ssd" {
-			return fmt.Errorf("%v", set.Labels)
-		}
-		return nil
+		set := r.unit("u").Spec.Set()
+		return wait.Check(set.Labels["g"] == "" && set.Labels["disk"] == "ssd", "%v", set.Labels)
 	})
 	r.kubectl("", "delete", "nodeunit", "u")
 	r.labels("n", "admin=x")

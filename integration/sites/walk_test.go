@@ -198,10 +198,7 @@ func (w *walk) groupGoesInUse(deployments string) {
 	w.labels("sh-1", "location=shanghai shanghai=nodeunits.superedge.io "+inAll)
 	wait.Until(w.t, "the unit says who names the key", func() error {
 		says := w.get("nodeunit/shanghai", `{.status.conditions[?(@.type=="InUse")].message}`)
-		if !strings.Contains(says, "because DeploymentGrid default/deploymentgrid-demo, ") {
-			return fmt.Errorf("it says %q", says)
-		}
-		return nil
+		return wait.Check(strings.Contains(says, "because DeploymentGrid default/deploymentgrid-demo, "), "it says %q", says)
 	})
 	w.prints(deployments, "get", "deployment")
 	if got := w.get("dg/deploymentgrid-demo", `{.status.conditions[?(@.type=="DeletionHeld")].status}`); got == "True" {

@@ -164,10 +164,7 @@ func (w *walk) standOn(unit string, nodes ...string) {
 	w.t.Helper()
 	wait.Until(w.t, "the Pods of "+unit+" are on its Nodes", func() error {
 		on := slices.Collect(maps.Values(w.pods(unit)))
-		if len(on) != 2 || slices.ContainsFunc(on, func(n string) bool { return !slices.Contains(nodes, n) }) {
-			return fmt.Errorf("they are on %v", on)
-		}
-		return nil
+		return wait.Check(len(on) == 2 && !slices.ContainsFunc(on, func(n string) bool { return !slices.Contains(nodes, n) }), "they are on %v", on)
 	})
 }
 

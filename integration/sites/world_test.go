@@ -3,7 +3,6 @@ package sites
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -46,10 +45,8 @@ func (w *world) installCRDs() {
 	w.WaitForDefinitions(w.t)
 	for _, kind := range []string{"nodeunits.v1alpha1", "nodeunits", "nodegroups.v1alpha1", "nodegroups"} {
 		wait.Until(w.t, "kubectl knows "+kind, func() error {
-			if _, problem := w.try("", "get", kind+".site.superedge.io"); problem != "" {
-				return errors.New(problem)
-			}
-			return nil
+			_, problem := w.try("", "get", kind+".site.superedge.io")
+			return wait.Check(problem == "", "%s", problem)
 		})
 	}
 }

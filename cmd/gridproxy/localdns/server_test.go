@@ -87,10 +87,8 @@ func (r *reader) update(serving ...netip.AddrPort) dnsfeed.Update {
 func (f feed) until(t *testing.T, what string, ok func([]Client) bool) {
 	t.Helper()
 	wait.Until(t, what, func() error {
-		if c := f.Clients(); !ok(c) {
-			return fmt.Errorf("there are %+v", c)
-		}
-		return nil
+		c := f.Clients()
+		return wait.Check(ok(c), "there are %+v", c)
 	})
 }
 

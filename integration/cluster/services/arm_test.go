@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -196,10 +197,7 @@ func (a *arm) rulesOfEachVariant(t testing.TB) {
 		for _, tool := range []string{"iptables-save", "ip6tables-save"} {
 			wait.Until(t, a.proxy.name+" has written what "+tool+" of "+m.Name+" shows", func() error {
 				save, err := m.Run(t.Context(), nil, tool, "-t", "nat")
-				if err == nil && !strings.Contains(string(save), "\n:KUBE-SERVICES ") {
-					err = fmt.Errorf("no chain KUBE-SERVICES in:\n%s", save)
-				}
-				return err
+				return errors.Join(err, wait.Check(strings.Contains(string(save), "\n:KUBE-SERVICES "), "no chain KUBE-SERVICES in:\n%s", save))
 			})
 		}
 		version, err := m.Run(t.Context(), nil, "iptables", "--version")

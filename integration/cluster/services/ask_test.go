@@ -223,10 +223,8 @@ func (w *world) clientIs(from *netns.Namespace, to []netip.AddrPort, want ...net
 			if err != nil {
 				return err
 			}
-			if got := client.Addr().Unmap(); !slices.Contains(want, got) {
-				return fmt.Errorf("the server sees %s, want one of %v", got, want)
-			}
-			return nil
+			got := client.Addr().Unmap()
+			return wait.Check(slices.Contains(want, got), "the server sees %s, want one of %v", got, want)
 		})
 	}
 }
@@ -235,9 +233,6 @@ func (w *world) clientIs(from *netns.Namespace, to []netip.AddrPort, want ...net
 func (w *world) status(from *netns.Namespace, to netip.AddrPort, code int) {
 	w.Helper()
 	w.page(from, to, "/healthz", func(p netns.Page) error {
-		if p.Code != code {
-			return fmt.Errorf("it answers %d, want %d: %s", p.Code, code, p.Text)
-		}
-		return nil
+		return wait.Check(p.Code == code, "it answers %d, want %d: %s", p.Code, code, p.Text)
 	})
 }

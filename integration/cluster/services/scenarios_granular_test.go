@@ -2,7 +2,6 @@ package services
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -167,8 +166,5 @@ func stickyIn(f netns.Family, network string) func(*world) {
 }
 
 func wantOK(p netns.Page) error {
-	if p.Code != 200 {
-		return fmt.Errorf("it answers %d: %s", p.Code, p.Text)
-	}
-	return nil
+	return wait.Check(p.Code == 200, "it answers %d: %s", p.Code, p.Text)
 }

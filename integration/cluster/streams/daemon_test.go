@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,10 +76,7 @@ func (w *world) gone(namespace, selector string) {
 	w.t.Helper()
 	wait.Until(w.t, "the Pods with "+selector+" are gone", func() error {
 		list, err := w.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: selector})
-		if err == nil && len(list.Items) > 0 {
-			err = fmt.Errorf("%d are there", len(list.Items))
-		}
-		return err
+		return errors.Join(err, wait.Check(len(list.Items) == 0, "%d are there", len(list.Items)))
 	})
 }
 

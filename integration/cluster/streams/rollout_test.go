@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -94,20 +95,14 @@ func (w *world) failOver() {
 		`[{"op": "add", "path": "/spec/template/template/metadata/annotations", "value": {"version": "next"}}]`)
 	wait.Until(w.t, "another grid-controller leads", func() error {
 		now, err := w.leader()
-		if err == nil && now == first {
-			err = fmt.Errorf("%s does", now)
-		}
-		return err
+		return errors.Join(err, wait.Check(now != first, "%s does", now))
 	})
 	w.note("controller failover: another leads after %s", time.Since(begin).Round(10*time.Millisecond))
 	for _, unit := range []string{"beijing", "guangzhou"} {
 		name := "deploymentgrid-demo-" + unit
 		wait.Until(w.t, "the new template is in "+name, func() error {
 			d, err := w.Client.AppsV1().Deployments("default").Get(w.t.Context(), name, metav1.GetOptions{})
-			if err == nil && d.Spec.Template.Annotations["version"] != "next" {
-				err = fmt.Errorf("its annotations are %v", d.Spec.Template.Annotations)
-			}
-			return err
+			return errors.Join(err, wait.Check(d.Spec.Template.Annotations["version"] == "next", "its annotations are %v", d.Spec.Template.Annotations))
 		})
 		w.rolledOut(name)
 	}

@@ -22,9 +22,7 @@ func (c *Cluster) WaitForDefinitions(t testing.TB) {
 		t.Fatal(err)
 	}
 	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	wait.Until(t, "all definitions are established", func() error {
-		return allEstablished(definitions.List(t.Context(), metav1.ListOptions{}))
-	})
+	wait.Until(t, "all definitions are established", func() error { return allEstablished(definitions.List(t.Context(), metav1.ListOptions{})) })
 }
 
 func allEstablished(list *unstructured.UnstructuredList, err error) error {

@@ -90,10 +90,7 @@ func TestPodsRunWhereTheyBelong(t *testing.T) {
 	c.Apply(t, webIn("guangzhou", BrokenImages+"echo:2", 2))
 	wait.Until(t, "the new Pod waits for its image", func() error {
 		out, err := c.Kubectl("get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[*].state.waiting.reason}")
-		if err == nil && out != "ErrImagePull" {
-			err = errors.New("reasons: " + out)
-		}
-		return err
+		return errors.Join(err, wait.Check(out == "ErrImagePull", "reasons: %s", out))
 	})
 	expectEndpoints(t, c, "web", "gz-", 2)
 	c.MustKubectl(t, "delete", "deployment", "web", "--wait=false")

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -61,10 +62,7 @@ spec:
 	c.MustKubectl(t, "delete", "deployments", "--all", "--wait=false")
 	wait.Until(t, "all Pods are gone", func() error {
 		list, err := c.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
-		if err == nil && len(list.Items) > 0 {
-			err = fmt.Errorf("%d are left", len(list.Items))
-		}
-		return err
+		return errors.Join(err, wait.Check(len(list.Items) == 0, "%d are left", len(list.Items)))
 	})
 	lap("all Pods are gone")
 }

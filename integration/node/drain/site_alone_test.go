@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -259,10 +260,7 @@ func (s *siteAlone) saysDisk(m *siteMachine) {
 	var page netns.Page
 	wait.Until(s.t, m.Name+" is ready", func() (err error) {
 		page, err = m.Get(s.t.Context(), netip.MustParseAddrPort("127.0.0.1:10256"), "/readyz?verbose")
-		if err == nil && page.Code != http.StatusOK {
-			err = fmt.Errorf("/readyz says %d: %s", page.Code, page.Text)
-		}
-		return err
+		return errors.Join(err, wait.Check(page.Code == http.StatusOK, "/readyz says %d: %s", page.Code, page.Text))
 	})
 	if !strings.Contains(string(page.Text), "in force: the state saved on disk at ") {
 		s.t.Errorf("/readyz of %s says %s", m.Name, page.Text)
@@ -324,10 +322,8 @@ func (s *siteAlone) besideKubeProxy() {
 	defer cancel()
 	s.must(k.WaitFor(ctx, func(context.Context) error {
 		const several = 8
-		if answers := s.ask(m, several, shortly); answers[here]+answers["bj-3"]+answers["gz-2"] != several {
-			return fmt.Errorf("kube-proxy answers %v of %d requests", answers, several)
-		}
-		return nil
+		answers := s.ask(m, several, shortly)
+		return wait.Check(answers[here]+answers["bj-3"]+answers["gz-2"] == several, "kube-proxy answers %v of %d requests", answers, several)
 	}))
 	print("connected", shortly)
 	s.cut()
@@ -337,10 +333,7 @@ func (s *siteAlone) besideKubeProxy() {
 	k = s.newKubeProxy(s.api)
 	wait.Until(s.t, "kube-proxy asks the API server", func() error {
 		log, err := os.ReadFile(k.Log())
-		if err == nil && !strings.Contains(string(log), "connection refused") {
-			err = fmt.Errorf("it said %s", tail(string(log)))
-		}
-		return err
+		return errors.Join(err, wait.Check(strings.Contains(string(log), "connection refused"), "it said %s", tail(string(log))))
 	})
 	print("rebooted while cut off", shortly)
 }

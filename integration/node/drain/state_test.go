@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -44,10 +45,7 @@ func (w *world) weighs(server, real netip.AddrPort, want string) {
 	w.t.Helper()
 	wait.Until(w.t, fmt.Sprintf("%s of server %s has weight %q", real, server, want), func() error {
 		all, err := w.weights(server)
-		if err == nil && all[real] != want {
-			err = fmt.Errorf("it has %q (all: %v)", all[real], all)
-		}
-		return err
+		return errors.Join(err, wait.Check(all[real] == want, "it has %q (all: %v)", all[real], all))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // The networks that echo servers answer on.
@@ -129,10 +130,7 @@ func (w *world) dropped(at string, from *netns.Namespace, network string, to net
 			return err
 		}
 		after, err := w.drops(ctx, at, f)
-		if err == nil && after <= before {
-			err = fmt.Errorf("%s from %s to %s: silence, yet no rule on %s dropped anything", network, from.Name, to, at)
-		}
-		return err
+		return errors.Join(err, wait.Check(after > before, "%s from %s to %s: silence, yet no rule on %s dropped anything", network, from.Name, to, at))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -61,10 +62,7 @@ func (w *world) counts(node string, want int) {
 				return fmt.Errorf("%s: %w: %s", at, err, page.Text)
 			}
 			weight := page.Header.Get("X-Load-Balancing-Endpoint-Weight")
-			if page.Code != code || weight != fmt.Sprint(want) || body.LocalEndpoints != want || body.Service.Name != "health" {
-				return fmt.Errorf("%s says %d, weight %q, %s; want %d and %d endpoints", at, page.Code, weight, page.Text, code, want)
-			}
-			return nil
+			return wait.Check(page.Code == code && weight == fmt.Sprint(want) && body.LocalEndpoints == want && body.Service.Name == "health", "%s says %d, weight %q, %s; want %d and %d endpoints", at, page.Code, weight, page.Text, code, want)
 		})
 	}
 }

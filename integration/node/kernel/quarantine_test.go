@@ -48,10 +48,7 @@ func (w *world) explained(node, service, text string) {
 	w.holds(func(ctx context.Context) error {
 		out, err := w.Lab.Node(node).Run(ctx, nil, "env", "NODE_NAME="+node, w.program, "explain", service,
 			"--node-name", node, "--manifests", w.Dir, "--iptables-variant", w.backend.variant)
-		if err == nil && !strings.Contains(string(out), text) {
-			err = fmt.Errorf("explain lacks %q:\n%s", text, out)
-		}
-		return err
+		return errors.Join(err, wait.Check(strings.Contains(string(out), text), "explain lacks %q:\n%s", text, out))
 	})
 }
 
