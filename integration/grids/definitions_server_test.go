@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/wait"
@@ -31,10 +30,7 @@ type definitions struct {
 
 func newDefinitions(t *testing.T) *definitions {
 	t.Helper()
-	d := &definitions{Cluster: apiserver.ForTest(t, apiserver.Options{}), cache: t.TempDir()}
-	var cancel context.CancelFunc
-	d.ctx, cancel = context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(cancel)
+	d := &definitions{Cluster: apiserver.ForTest(t, apiserver.Options{}), ctx: (2 * wait.Usual).Context(t), cache: t.TempDir()}
 	var err error
 	if d.client, err = dynamic.NewForConfig(d.Admin()); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package grids
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,7 +8,6 @@ import (
 	"syscall"
 
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/wait"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -38,7 +36,7 @@ func (w *faultyFleet) deletedUnseen() {
 // Flux works for east knows nothing of the Grid.
 func (w *faultyFleet) restored() {
 	backup := filepath.Join(w.t.TempDir(), "backup")
-	w.within(func(ctx context.Context) error { return w.hub.Backup(ctx, backup) })
+	w.must(w.hub.Backup(wait.Usual.Context(w.t), backup))
 	before := w.heard(west)
 	wait.Until(w.t, "west is heard after the backup", func() error { return wait.Check(w.heard(west) != before, "not yet") })
 	w.age()
@@ -50,7 +48,7 @@ func (w *faultyFleet) restored() {
 	lost := w.lost(w.west)
 	w.hub.controller.Stop()
 	w.hub.engine.Stop(syscall.SIGKILL, 0)
-	w.within(func(ctx context.Context) error { return w.hub.Restore(ctx, backup) })
+	w.must(w.hub.Restore(wait.Usual.Context(w.t), backup))
 	w.startController(w.hub)
 	for _, s := range []*site{w.west, w.east} {
 		w.says(s.name, "Held", v1alpha1.ConditionDistributionHeld, "UnknownGrids", "default/young", "if they may be removed there, run: kubectl annotate fleetcluster "+s.name)
@@ -82,14 +80,6 @@ func (w *faultyFleet) restored() {
 	w.gone("young", w.east)
 	w.follows(w.east)
 	w.recover(west, east)
-}
-
-// within gives a step of a control plane its time.
-func (w *faultyFleet) within(step func(context.Context) error) {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), apiserver.StartTimeout)
-	defer cancel()
-	w.must(step(ctx))
 }
 
 // age raises the versions of the hub so far that watches which go on after a restore would miss all

@@ -150,10 +150,8 @@ func (d *distribution) installEngine(s *site) {
 
 func (d *distribution) startEngine(s *site) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), apiserver.StartTimeout)
-	defer cancel()
 	var err error
-	s.engine, err = s.StartFlux(ctx, d.flux, s.engineUser, s.engineFlags...)
+	s.engine, err = s.StartFlux(wait.Usual.Context(d.t), d.flux, s.engineUser, s.engineFlags...)
 	d.must(err)
 }
 

@@ -61,10 +61,8 @@ func newFleetHub(t *testing.T) *fleetHub {
 // run runs grid-controller and returns what it writes.
 func (h *fleetHub) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	ctx, cancel := wait.Usual.Context(t.Context())
-	defer cancel()
 	var out, problems bytes.Buffer
-	cmd := exec.CommandContext(ctx, h.binary, args...)
+	cmd := exec.CommandContext(wait.Usual.Context(t), h.binary, args...)
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err = cmd.Run()
 	return out.String(), problems.String(), err

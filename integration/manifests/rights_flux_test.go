@@ -94,11 +94,9 @@ func (h *fleetHub) startFlux(t *testing.T, flux apiserver.Flux, deployment strin
 		t.Fatal(err)
 	}
 	t.Cleanup(relay.Close)
-	ctx, cancel := wait.Usual.Context(t.Context())
-	defer cancel()
 	// Only a Pod knows the namespace of its Lease.
 	args := append(d.Spec.Template.Spec.Containers[0].Args, "--enable-leader-election=false")
-	if _, err := h.StartFlux(ctx, flux, relay.Config(), args...); err != nil {
+	if _, err := h.StartFlux(wait.Usual.Context(t), flux, relay.Config(), args...); err != nil {
 		t.Fatal(err)
 	}
 	return count

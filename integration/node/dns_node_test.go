@@ -76,9 +76,7 @@ func newDNSNode(t testing.TB, programs dnsPrograms) *dnsNode {
 			t.Error(err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
-	t.Cleanup(cancel)
-	d := &dnsNode{t: t, ctx: ctx, node: lab.Node(here), client: lab.Client(here), manifests: t.TempDir(), dir: t.TempDir(), programs: programs}
+	d := &dnsNode{t: t, ctx: (2 * wait.Usual).Context(t), node: lab.Node(here), client: lab.Client(here), manifests: t.TempDir(), dir: t.TempDir(), programs: programs}
 	d.namespaces = append(d.namespaces, d.node.Namespace)
 	for _, p := range lab.Pods() {
 		d.namespaces = append(d.namespaces, p.Namespace)

@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,10 +46,7 @@ func labClusterOf(t *testing.T, layout netns.Layout) labCluster {
 			t.Error(err)
 		}
 	})
-	c := labCluster{Lab: l, t: t, node: l.Node(here)}
-	var cancel context.CancelFunc
-	c.ctx, cancel = context.WithTimeout(t.Context(), 3*patience)
-	t.Cleanup(cancel)
+	c := labCluster{Lab: l, t: t, ctx: (2 * wait.Usual).Context(t), node: l.Node(here)}
 	c.Cluster = apiserver.ForTest(t, apiserver.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
 	c.api, err = kubernetes.NewForConfig(c.Admin())
 	c.must(err)

@@ -73,8 +73,7 @@ func (n *siteNode) end(kill bool) {
 		n.daemon.Kill()
 		return
 	}
-	ctx, cancel := context.WithTimeout(n.sites.ctx, patience)
-	defer cancel()
+	ctx := wait.Usual.Context(n.sites.t)
 	if err := n.daemon.Stop(ctx); ctx.Err() != nil || n.daemon.ExitCode() > 0 { // -1: before it listened to signals
 		n.sites.t.Fatalf("stopping the daemon of %s: %v; it said:\n%s", n.Name, err, n.daemon.Log())
 	}
@@ -140,8 +139,6 @@ func (n *siteNode) save(ctx context.Context) (string, error) {
 // check says what is wrong after a step, at once or after patience. now is the API server's
 // cluster.
 func (n *siteNode) check(now knownCluster) error {
-	ctx, cancel := wait.Usual.Context(n.sites.ctx)
-	defer cancel()
 	if n.follows != nil {
 		select {
 		case err := <-n.follows:
@@ -154,13 +151,13 @@ func (n *siteNode) check(now knownCluster) error {
 		}
 	}
 	if !n.isCut() {
-		return n.checkConnected(ctx, now)
+		return n.checkConnected(n.sites.ctx, now)
 	}
 	if !n.rebooted && !n.killed {
-		return n.checkCut(ctx)
+		return n.checkCut(n.sites.ctx)
 	}
 	var leak error
-	err := wait.For(ctx, func(ctx context.Context) error {
+	err := wait.Usual.For(n.sites.ctx, func(ctx context.Context) error {
 		err := n.checkCut(ctx)
 		if errors.Is(err, errLeak) {
 			leak, err = err, nil

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -50,7 +49,7 @@ func zones() []string { return []string{"east", "west"} }
 // one begins depends on the machine.
 func TestSitesSoak(t *testing.T) {
 	length := setting(t, "GRIDPROXY_SOAK_SITES", 30*time.Second)
-	s := newSites(t, length)
+	s := newSites(t)
 	seed := rand.Uint64()
 	if text := os.Getenv("GRIDPROXY_SOAK_SITES_SEED"); text != "" {
 		var err error
@@ -94,7 +93,7 @@ func TestSitesSoak(t *testing.T) {
 	}
 }
 
-func newSites(t *testing.T, length time.Duration) *sites {
+func newSites(t *testing.T) *sites {
 	t.Helper()
 	layout := netns.Manual()
 	layout.Pods = nil // no packet is sent
@@ -102,9 +101,7 @@ func newSites(t *testing.T, length time.Duration) *sites {
 		n.Labels[netns.UnitKey], n.Labels[zoneKey] = units()[i/2], zones()[i%2]
 	}
 	s := &sites{labCluster: labClusterOf(t, layout), exists: map[string]bool{}, did: map[string]int{}}
-	var cancel context.CancelFunc
-	s.ctx, cancel = context.WithTimeout(t.Context(), 3*patience+2*length)
-	t.Cleanup(cancel)
+	s.ctx = t.Context()
 	var err error
 	s.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", s.Admin())
 	s.must(err)

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -40,9 +39,7 @@ func setting(t *testing.T, name string, otherwise time.Duration) time.Duration {
 func TestSoak(t *testing.T) {
 	length := setting(t, "GRIDPROXY_SOAK", 0)
 	w := newOperatedNode(t)
-	var cancel context.CancelFunc
-	w.ctx, cancel = context.WithTimeout(t.Context(), 3*patience+2*length)
-	t.Cleanup(cancel)
+	w.ctx = t.Context()
 	tools := newTools(t)
 	w.program = w.binary // the programs of tools take the place of those of w.refusal
 	w.node.Env = append(w.node.Env, "PATH="+tools.dir+":"+os.Getenv("PATH"))

@@ -17,6 +17,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -65,9 +66,7 @@ func (w *takenNode) letKubeProxyWrite() {
 	w.t.Helper()
 	proxy := w.kubeProxy()
 	defer proxy.Stop(syscall.SIGTERM, 5*time.Second)
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
-	defer cancel()
-	w.must(proxy.WaitFor(ctx, func(ctx context.Context) error {
+	w.must(proxy.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {
 		for _, family := range families {
 			save := w.save(family)
 			for _, s := range subjects() {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -71,9 +70,7 @@ func (c *connection) stillThere() {
 func (w *takenNode) expectClosed() {
 	w.t.Helper()
 	for range 30 {
-		ctx, cancel := context.WithTimeout(w.ctx, patience)
-		answer, err := w.Client(here).Fetch(ctx, w.vip("closed-live"))
-		cancel()
+		answer, err := w.Client(here).Fetch(w.ctx, w.vip("closed-live"))
 		w.must(err)
 		if answer.Node != "bj-3" {
 			w.t.Fatalf("a new connection left the unit: %v", answer)

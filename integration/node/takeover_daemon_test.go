@@ -68,10 +68,8 @@ func (w *takenNode) run(binary string, tools counters) {
 // ready waits until a daemon says at its port that it is.
 func (w *takenNode) ready(daemon *apiserver.Child, port uint16) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
-	defer cancel()
 	healthz := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
-	w.must(daemon.WaitFor(ctx, func(ctx context.Context) error {
+	w.must(daemon.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {
 		page, err := w.node.Get(ctx, healthz, "/readyz")
 		return errors.Join(err, wait.Check(page.Code == http.StatusOK, "/readyz answers %d: %s", page.Code, page.Text))
 	}))

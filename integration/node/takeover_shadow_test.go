@@ -72,10 +72,8 @@ func (w *takenNode) shadow(binary string, tools counters) {
 	})
 	w.must(err)
 	defer child.Stop(syscall.SIGTERM, 5*time.Second)
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
-	defer cancel()
 	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
-	w.must(child.WaitFor(ctx, func(ctx context.Context) error {
+	w.must(child.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {
 		page, err := w.node.Get(ctx, at, "/metrics")
 		return errors.Join(err, wait.Check(page.Code == http.StatusOK && different.Match(page.Text), "/metrics of the shadow names no difference"))
 	}))

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -201,9 +200,7 @@ func (w *takenNode) expectOpen(service string, from ...*netns.Namespace) {
 // expectFrom wants an answer.
 func (w *takenNode) expectFrom(service string, from *netns.Namespace) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, patience)
-	defer cancel()
-	answer, err := from.Fetch(ctx, w.vip(service))
+	answer, err := from.Fetch(wait.Usual.Context(w.t), w.vip(service))
 	w.must(err)
 	if answer.Node != "bj-3" {
 		w.t.Errorf("%s answers %v", service, answer)

@@ -13,6 +13,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -95,9 +96,7 @@ func newUpgradedNode(t *testing.T, variant string) *upgradedNode {
 	l, err := netns.New(layout)
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience) // builds, starts and traffic
-	t.Cleanup(cancel)
-	w := &upgradedNode{Lab: l, t: t, ctx: ctx, variant: variant, manifests: netns.NewManifests(t.TempDir(), layout)}
+	w := &upgradedNode{Lab: l, t: t, ctx: (2 * wait.Usual).Context(t), variant: variant, manifests: netns.NewManifests(t.TempDir(), layout)}
 	everywhere := []*netns.Pod{l.Pod("beijing-wrx7r"), l.Pod("beijing-v9zdr"), l.Pod("guangzhou-hhmt2")}
 	w.serve("closed", closedIP, everywhere, confine)
 	w.serve("open", openIP, everywhere, func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort; s.Spec.Ports[0].NodePort = 30080 })

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/wait"
@@ -24,10 +23,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
-
-// testDeadline is how long a test has. client-go's pauses between attempts grow to half a minute,
-// so it is well beyond that.
-const testDeadline = 6 * time.Minute
 
 const self = "edge-1"
 
@@ -49,10 +44,7 @@ type watchedCluster struct {
 // newWatchedCluster starts a control plane with nothing watching yet.
 func newWatchedCluster(t *testing.T) *watchedCluster {
 	t.Helper()
-	w := &watchedCluster{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t}
-	var cancel context.CancelFunc
-	w.ctx, cancel = context.WithTimeout(t.Context(), testDeadline)
-	t.Cleanup(cancel)
+	w := &watchedCluster{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, ctx: (2 * wait.Usual).Context(t)}
 	w.api = w.client(w.Admin())
 	var err error
 	if w.link, err = w.NewLink(w.API); err != nil {

@@ -6,14 +6,10 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/wait"
 )
-
-// testDeadline is how long a test has.
-const testDeadline = 6 * time.Minute
 
 // world is an API server that knows the CRDs.
 type world struct {
@@ -25,10 +21,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t}
-	var cancel context.CancelFunc
-	w.ctx, cancel = context.WithTimeout(t.Context(), testDeadline)
-	t.Cleanup(cancel)
+	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, ctx: (2 * wait.Usual).Context(t)}
 	var err error
 	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package streams
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -70,10 +69,6 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) within() (context.Context, context.CancelFunc) {
-	return wait.Usual.Context(w.t.Context())
-}
-
 func (w *world) note(format string, args ...any) {
 	w.notes = append(w.notes, fmt.Sprintf(format, args...))
 }
@@ -88,9 +83,7 @@ func (w *world) serve() {
 		w.MustKubectl(w.t, "rollout", "status", "daemonset/"+set, "--timeout", patience.String())
 	}
 	for node, pod := range w.podsOf("client") {
-		ctx, cancel := w.within()
-		w.pods[node], err = w.Pod(ctx, metav1.NamespaceDefault, pod)
-		cancel()
+		w.pods[node], err = w.Pod(wait.Usual.Context(w.t), metav1.NamespaceDefault, pod)
 		w.must(err)
 		w.pods[node].Name = "Pod on " + node
 	}
@@ -175,9 +168,7 @@ func (w *world) fromOutside(machine, service string, f netns.Family) traffic.Way
 
 // run runs a line of shell on a machine and returns what it printed.
 func (w *world) run(machine, script string) (string, error) {
-	ctx, cancel := w.within()
-	defer cancel()
-	out, err := w.Machine(machine).Run(ctx, nil, "sh", "-c", script)
+	out, err := w.Machine(machine).Run(w.t.Context(), nil, "sh", "-c", script)
 	return string(out), err
 }
 
@@ -210,9 +201,7 @@ func endpointsOf(nat, name string) int {
 // ready waits until the daemon on every machine has written its rules.
 func (w *world) ready() {
 	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
 	for _, m := range w.Machines() {
-		w.must(wait.For(ctx, m.Namespace.Readyz))
+		w.must(wait.Usual.For(w.t.Context(), m.Namespace.Readyz))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/wait"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -27,8 +29,7 @@ func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
 // another API server writes meanwhile, and compaction makes old versions gone, which they were not.
 func TestClusterForgetsAndKeeps(t *testing.T) {
 	c := ForTest(t, Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), StartTimeout)
-	defer cancel()
+	ctx := wait.Usual.Context(t)
 	create := func(api kubernetes.Interface, name string) *corev1.Service {
 		t.Helper()
 		s, err := api.CoreV1().Services("default").Create(ctx, &corev1.Service{

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -66,9 +65,7 @@ func newEngineTest(t *testing.T) *engineTest {
 		t.Fatalf("applying Flux's CRDs: %v: %s", err, out)
 	}
 	c.WaitForDefinitions(t)
-	ctx, cancel := context.WithTimeout(t.Context(), StartTimeout)
-	defer cancel()
-	if e.engine, err = c.StartFlux(ctx, flux, c.Admin(), "--requeue-dependency=1s"); err != nil {
+	if e.engine, err = c.StartFlux(wait.Usual.Context(t), flux, c.Admin(), "--requeue-dependency=1s"); err != nil {
 		t.Fatal(err)
 	}
 	return e

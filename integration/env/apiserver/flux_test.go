@@ -1,11 +1,12 @@
 package apiserver
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -120,9 +121,7 @@ func (e *engineTest) pushes(t *testing.T) {
 	e.expectReady(t, "pushes", "connection refused")
 	e.publish(t, "follows", object("one", "4"))
 	e.expect(t, e.client, values{"one": "4"})
-	ctx, cancel := context.WithTimeout(t.Context(), StartTimeout)
-	defer cancel()
-	if err := e.other.API.Start(ctx); err != nil {
+	if err := e.other.API.Start(wait.Usual.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	e.expect(t, e.otherClient, values{"pushed": "2"})

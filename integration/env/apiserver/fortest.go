@@ -1,11 +1,12 @@
 package apiserver
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"gridproxy/integration/env/wait"
 )
 
 // StartTimeout bounds a start that needs no build: 3 s on an idle machine, several times that on a
@@ -23,9 +24,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), StartTimeout)
-	defer cancel()
-	c, err := Start(ctx, o)
+	c, err := Start(wait.Usual.Context(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}

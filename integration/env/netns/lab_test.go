@@ -34,18 +34,11 @@ func build(t *testing.T, layout Layout) *Lab {
 	return l
 }
 
-func deadline(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := wait.Usual.Context(t.Context())
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // Every Pod, node and the client outside reach every Pod by its own address, on the first
 // packet, and are seen under their own address.
 func TestEverybodyReachesEveryPod(t *testing.T) {
 	l := build(t, Manual())
-	ctx := deadline(t)
+	ctx := wait.Usual.Context(t)
 	for _, from := range l.namespaces() {
 		if from == l.fabric {
 			continue
@@ -73,7 +66,7 @@ func TestHairpin(t *testing.T) {
 	for _, tools := range []string{"iptables-nft", "iptables-legacy"} {
 		t.Run(tools, func(t *testing.T) {
 			l := build(t, Manual().Only("bj-1"))
-			ctx := deadline(t)
+			ctx := wait.Usual.Context(t)
 			pod, node := l.Pod("beijing-wrx7r"), l.Node("bj-1")
 			vip := netip.MustParseAddrPort("172.16.33.231:80")
 			nat := fmt.Sprintf("*nat\n-A PREROUTING -d %s -p tcp --dport 80 -j DNAT --to-destination %s:8080\n"+
@@ -96,7 +89,7 @@ func TestHairpin(t *testing.T) {
 func TestNobodysAddress(t *testing.T) {
 	l := build(t, Manual().Only("bj-1"))
 	for _, to := range []string{"172.16.33.231:80", "[fd00:99::231]:80"} {
-		_, err := l.Client("bj-1").Fetch(deadline(t), netip.MustParseAddrPort(to))
+		_, err := l.Client("bj-1").Fetch(wait.Usual.Context(t), netip.MustParseAddrPort(to))
 		if !errors.Is(err, syscall.EHOSTUNREACH) && !errors.Is(err, syscall.ENETUNREACH) {
 			t.Errorf("asking %s: %v, want unreachable", to, err)
 		}
@@ -145,7 +138,7 @@ func TestNothingOutlivesTheLab(t *testing.T) {
 // A program that ends by itself or is asked to end says how.
 func TestProcessEnds(t *testing.T) {
 	l := build(t, Manual().Only("gz-1"))
-	ctx := deadline(t)
+	ctx := wait.Usual.Context(t)
 	for script, want := range map[string]int{
 		"trap '' TERM; echo up; exit 3":                                         3, // it is asked to end before it has, on a busy machine
 		"trap 'exit 0' TERM; echo up; while :; do read -t 1 x </dev/zero; done": 0,
@@ -166,7 +159,7 @@ func TestProcessEnds(t *testing.T) {
 // writes.
 func TestLocksAreApart(t *testing.T) {
 	l := build(t, Manual().Only("bj-1", "bj-2"))
-	ctx := deadline(t)
+	ctx := wait.Usual.Context(t)
 	holder, err := l.Node("bj-1").Start("sh", "-c", `flock "$XTABLES_LOCKFILE" sh -c 'echo held; exec sleep 600'`)
 	if err != nil {
 		t.Fatal(err)

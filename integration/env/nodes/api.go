@@ -1,10 +1,9 @@
 package nodes
 
 import (
-	"context"
 	"testing"
 
-	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/wait"
 )
 
 // StopAPIServer kills the API server, as a crash does. Everybody else lives on without it.
@@ -14,9 +13,7 @@ func (c *Cluster) StopAPIServer() { c.API.Stop() }
 // Kubernetes come back when their own pauses between attempts end, which may be 30 s later.
 func (c *Cluster) StartAPIServer(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), apiserver.StartTimeout)
-	defer cancel()
-	if err := c.API.Start(ctx); err != nil {
+	if err := c.API.Start(wait.Usual.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 }

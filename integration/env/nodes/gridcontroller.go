@@ -151,9 +151,7 @@ func (c *Cluster) applyRights(file string) error {
 // WaitReady waits until /readyz answers 200.
 func (g *GridController) WaitReady(t testing.TB) {
 	t.Helper()
-	ctx, cancel := wait.Usual.Context(t.Context())
-	defer cancel()
-	err := g.child.WaitFor(ctx, func(ctx context.Context) error {
+	err := g.child.WaitFor(wait.Usual.Context(t), func(ctx context.Context) error {
 		_, err := g.Get(ctx, g.Healthz, "/readyz")
 		return err
 	})

@@ -19,9 +19,7 @@ func (c *Cluster) AddNode(t testing.TB, name string, labels map[string]string) {
 // AddNodes makes many Nodes, several at a time.
 func (c *Cluster) AddNodes(t testing.TB, nodes ...Node) {
 	t.Helper()
-	ctx, cancel := wait.Usual.Context(t.Context())
-	defer cancel()
-	if err := c.Kubelets.Add(ctx, nodes...); err != nil {
+	if err := c.Kubelets.Add(wait.Usual.Context(t), nodes...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,7 +6,7 @@ import "context"
 // test if Usual is over before. what names what is waited for.
 func Receive[T any](t TB, what string, from <-chan T) (v T) {
 	t.Helper()
-	ctx, cancel := Usual.Context(t.Context())
+	ctx, cancel := Usual.limit(t.Context())
 	defer cancel()
 	select {
 	case v = <-from:

@@ -87,13 +87,20 @@ func Written(t TB, o Object) {
 
 // For asks as the function For does, and gives up when the patience is over.
 func (p Patience) For(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := p.Context(ctx)
+	ctx, cancel := p.limit(ctx)
 	defer cancel()
 	return For(ctx, ask)
 }
 
-// Context returns a context that ends when the patience is over.
-func (p Patience) Context(parent context.Context) (context.Context, context.CancelFunc) {
+// Context returns a context that ends with the test, or when the patience is over. It costs a timer
+// until then: what is called again and again takes the context of the test.
+func (p Patience) Context(t TB) context.Context {
+	ctx, _ := p.limit(t.Context())
+	return ctx
+}
+
+// limit returns a context that ends when the patience is over.
+func (p Patience) limit(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	_, turn := periods()
 	tick := time.NewTicker(turn) // drops what the process could not take

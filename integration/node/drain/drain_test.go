@@ -151,14 +151,12 @@ func (w *world) ports(r traffic.Way, first, n int) map[int]string {
 // askFrom asks on a new connection from one port. The server ends it, so that the port is free again
 // at once on the client's side.
 func (w *world) askFrom(r traffic.Way, port int) (string, error) {
-	ctx, cancel := w.within()
-	defer cancel()
-	conn, err := r.Dial(ctx, port)
+	conn, err := r.Dial(w.t.Context(), port)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	return w.client.Over(conn).AskLast(ctx)
+	return w.client.Over(conn).AskLast(w.t.Context())
 }
 
 // When a node leaves the unit its endpoints take no new connection, also of clients with affinity,

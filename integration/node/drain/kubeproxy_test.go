@@ -16,6 +16,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 
 	"k8s.io/client-go/rest"
 )
@@ -33,9 +34,7 @@ type kubeProxy struct {
 func (w *world) startKubeProxy() *kubeProxy {
 	w.t.Helper()
 	k := w.newKubeProxy(w.newAPI())
-	ctx, cancel := w.within()
-	defer cancel()
-	w.must(k.WaitFor(ctx, w.kubeProxyServes))
+	w.must(k.WaitFor(wait.Usual.Context(w.t), w.kubeProxyServes))
 	return k
 }
 

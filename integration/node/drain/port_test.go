@@ -6,6 +6,7 @@ import (
 
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/traffic"
+	"gridproxy/integration/env/wait"
 )
 
 // A limit of IPVS itself: a client that connects from one port to two
@@ -21,8 +22,7 @@ func TestSamePortTwoServers(t *testing.T) {
 	const port = 9999
 	var dialogues []*traffic.Dialogue
 	for _, r := range ways {
-		ctx, cancel := w.within()
-		defer cancel()
+		ctx := wait.Usual.Context(t)
 		conn, err := r.Dial(ctx, port)
 		w.must(err)
 		t.Cleanup(func() { conn.Close() })

@@ -318,9 +318,7 @@ func (s *siteAlone) besideKubeProxy() {
 		s.t.Logf("kube-proxy, %s: %s is answered %v of %d times", when, m.Name, s.ask(m, asked, within), asked)
 	}
 	k := s.newKubeProxy(s.api)
-	ctx, cancel := s.within()
-	defer cancel()
-	s.must(k.WaitFor(ctx, func(context.Context) error {
+	s.must(k.WaitFor(wait.Usual.Context(s.t), func(context.Context) error {
 		const several = 8
 		answers := s.ask(m, several, shortly)
 		return wait.Check(answers[here]+answers["bj-3"]+answers["gz-2"] == several, "kube-proxy answers %v of %d requests", answers, several)

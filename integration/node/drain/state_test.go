@@ -12,9 +12,7 @@ import (
 
 // command runs a program on the node.
 func (w *world) command(name string, args ...string) (string, error) {
-	ctx, cancel := w.within()
-	defer cancel()
-	out, err := w.node.Run(ctx, nil, name, args...)
+	out, err := w.node.Run(w.t.Context(), nil, name, args...)
 	return string(out), err
 }
 

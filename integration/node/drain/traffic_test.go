@@ -21,9 +21,7 @@ func (w *world) call(ways ...traffic.Way) *traffic.Calls {
 // more waits until each way was asked n times more, from its begin to its end.
 func (w *world) more(c *traffic.Calls, n int) {
 	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	w.must(c.More(ctx, n))
+	w.must(c.More(wait.Usual.Context(w.t), n))
 }
 
 // none ends the calls and wants every connection answered. It tells how many there were, and of the
@@ -106,9 +104,7 @@ func (w *world) open(way traffic.Way) *traffic.Flow {
 // alive wants every open connection to have been answered by its Pod up to now, and twice more.
 func (w *world) alive(flows []*traffic.Flow) {
 	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	if err := traffic.Alive(ctx, 2, flows...); err != nil {
+	if err := traffic.Alive(wait.Usual.Context(w.t), 2, flows...); err != nil {
 		w.t.Error(err)
 	}
 }

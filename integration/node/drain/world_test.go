@@ -84,11 +84,6 @@ func (w *world) must(err error) {
 	}
 }
 
-// within is a context for one thing to wait for.
-func (w *world) within() (context.Context, context.CancelFunc) {
-	return wait.Usual.Context(w.t.Context())
-}
-
 // run starts gridproxy in a mode and waits until it has written its rules. Flags that are given
 // twice count as they come last.
 func (w *world) run(mode string, flags ...string) {
@@ -101,9 +96,7 @@ func (w *world) run(mode string, flags ...string) {
 	var err error
 	w.daemon, err = w.node.RunGridproxy(w.program, w.Dir, append(slices.Clone(flags), netns.NoStatusSocket)...)
 	w.must(err)
-	ctx, cancel := w.within()
-	defer cancel()
-	w.must(w.daemon.Ready(ctx))
+	w.must(w.daemon.Ready(wait.Usual.Context(w.t)))
 }
 
 // stop ends the daemon, in good order or not.
@@ -113,9 +106,7 @@ func (w *world) stop(kill bool) {
 		w.daemon.Kill()
 		return
 	}
-	ctx, cancel := w.within()
-	defer cancel()
-	w.must(w.daemon.Stop(ctx))
+	w.must(w.daemon.Stop(wait.Usual.Context(w.t)))
 }
 
 // relabel moves a node to another unit.

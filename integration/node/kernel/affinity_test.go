@@ -57,11 +57,9 @@ func TestAffinity(t *testing.T) {
 // always asks an address many times and returns the one Pod that answered.
 func (w *world) always(from *netns.Namespace, to netip.AddrPort, unit []*netns.Pod) string {
 	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
 	var one string
 	for range w.rounds(1) {
-		a, err := ask(ctx, from, "tcp", to)
+		a, err := ask(w.t.Context(), from, "tcp", to)
 		if err == nil && one != "" && a.Pod != one {
 			err = fmt.Errorf("%s answered after %s", a.Pod, one)
 		}

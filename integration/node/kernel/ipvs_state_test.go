@@ -19,9 +19,7 @@ const (
 // command runs a program on a node and returns what it prints.
 func (w *world) command(node, input string, args ...string) string {
 	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	out, err := w.Lab.Node(node).Run(ctx, bytes.NewBufferString(input), args[0], args[1:]...)
+	out, err := w.Lab.Node(node).Run(w.t.Context(), bytes.NewBufferString(input), args[0], args[1:]...)
 	w.must(err)
 	return string(out)
 }

@@ -68,9 +68,7 @@ func TestUnknownPort(t *testing.T) {
 					w.refused(from, network, unknown...)
 				}
 				w.reaches(from, "tcp", vip(f, 181), w.endpoint("bj-1"))
-				ctx, cancel := w.within()
-				conn, err := from.Dial(ctx, "tcp", netip.AddrPortFrom(node.Addr(f), port))
-				cancel()
+				conn, err := from.Dial(wait.Usual.Context(w.t), "tcp", netip.AddrPortFrom(node.Addr(f), port))
 				w.must(err)
 				conn.Close()
 			}

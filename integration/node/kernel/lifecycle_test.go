@@ -134,9 +134,7 @@ func TestCleanup(t *testing.T) {
 		}
 		w.stop("bj-1", false)
 		for range 2 {
-			ctx, cancel := w.within()
-			_, err := w.Lab.Node("bj-1").Run(ctx, nil, w.program, "cleanup", "--iptables-variant", b.variant)
-			cancel()
+			_, err := w.Lab.Node("bj-1").Run(wait.Usual.Context(t), nil, w.program, "cleanup", "--iptables-variant", b.variant)
 			w.must(err)
 			for _, f := range netns.Families() {
 				after := slices.DeleteFunc(w.save("bj-1", f), func(line string) bool { return strings.Contains(line, "KUBE-FIREWALL") })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/wait"
 )
 
 // stream is one TCP connection that stays open and asks again and again.
@@ -20,9 +21,7 @@ type stream struct {
 
 func (w *world) newStream(from *netns.Namespace, to netip.AddrPort) *stream {
 	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	conn, err := from.Dial(ctx, "tcp", to)
+	conn, err := from.Dial(wait.Usual.Context(w.t), "tcp", to)
 	w.must(err)
 	w.t.Cleanup(func() { conn.Close() })
 	return &stream{conn: conn, read: bufio.NewReader(conn)}

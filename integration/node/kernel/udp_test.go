@@ -21,9 +21,7 @@ type flow struct {
 
 func (w *world) newFlow(from *netns.Namespace, f netns.Family, last byte) *flow {
 	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	conn, err := from.Dial(ctx, "udp", vip(f, last))
+	conn, err := from.Dial(w.t.Context(), "udp", vip(f, last))
 	w.must(err)
 	w.t.Cleanup(func() { conn.Close() })
 	return &flow{w: w, conn: conn, f: f}

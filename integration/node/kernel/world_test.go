@@ -78,11 +78,6 @@ func (w *world) dump() {
 	}
 }
 
-// within is a context for one thing to wait for.
-func (w *world) within() (context.Context, context.CancelFunc) {
-	return wait.Usual.Context(w.t.Context())
-}
-
 // must ends the test on an error.
 func (w *world) must(err error) {
 	w.t.Helper()
@@ -99,9 +94,7 @@ func (w *world) holds(ask func(context.Context) error) {
 		w.must(wait.Usual.For(w.t.Context(), ask))
 		return
 	}
-	ctx, cancel := w.within()
-	defer cancel()
-	err := ask(ctx)
+	err := ask(w.t.Context())
 	if errors.Is(err, netns.ErrOther) {
 		promise.Broken(w.t, promise.Closure, "while nothing changes: %v", err)
 	}
@@ -132,8 +125,7 @@ func (w *world) runProgram(program string, nodes []string, flags ...string) {
 		w.must(err)
 		w.daemons[name] = d
 	}
-	ctx, cancel := w.within()
-	defer cancel()
+	ctx := wait.Usual.Context(w.t)
 	for _, name := range nodes {
 		w.must(w.daemons[name].Ready(ctx))
 	}
@@ -147,9 +139,7 @@ func (w *world) stop(node string, kill bool) {
 		w.daemons[node].Kill()
 		return
 	}
-	ctx, cancel := w.within()
-	defer cancel()
-	w.must(w.daemons[node].Stop(ctx))
+	w.must(w.daemons[node].Stop(wait.Usual.Context(w.t)))
 }
 
 // detect is the flag by which the nodes know their Pods.
@@ -194,18 +184,14 @@ func childless(pid int) error {
 // restore loads rules on a node beside those that are there.
 func (w *world) restore(node string, f netns.Family, text string) {
 	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	_, err := w.Lab.Node(node).Run(ctx, bytes.NewBufferString(text), w.tool(f, "-restore"), "-w", "5", "--noflush")
+	_, err := w.Lab.Node(node).Run(w.t.Context(), bytes.NewBufferString(text), w.tool(f, "-restore"), "-w", "5", "--noflush")
 	w.must(err)
 }
 
 // save is what a node's kernel holds, comments and counters left out.
 func (w *world) save(node string, f netns.Family) []string {
 	w.t.Helper()
-	ctx, cancel := w.within()
-	defer cancel()
-	text, err := w.Lab.Node(node).Save(ctx, w.tool(f, "-save"))
+	text, err := w.Lab.Node(node).Save(w.t.Context(), w.tool(f, "-save"))
 	w.must(err)
 	var lines []string
 	for line := range strings.Lines(text) {
