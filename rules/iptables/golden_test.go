@@ -71,16 +71,8 @@ func goldenCase(t *testing.T, s topology.Snapshot, words []string) string {
 			for p := range strings.SplitSeq(value, ",") {
 				config.DetectLocal.ClusterCIDRs = append(config.DetectLocal.ClusterCIDRs, netip.MustParsePrefix(p))
 			}
-		case "bridge":
-			config.DetectLocal = rules.DetectLocal{Mode: rules.DetectBridgeInterface, Bridge: value}
-		case "nodeport-addresses":
-			config.NodePortAddresses.Prefixes = []netip.Prefix{netip.MustParsePrefix(value)}
-		case "host":
-			s.Host.Addrs = append(s.Host.Addrs, netip.MustParseAddr(value))
 		case "localhost-nodeports":
 			config.LocalhostNodePorts = true
-		case "masquerade-all":
-			config.MasqueradeAll = true
 		case "nfacct":
 			o.NFAcct = true
 		case "ipvs":
