@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,12 +49,18 @@ func textOf(t *testing.T, r Report) string {
 }
 
 // TestEachCode reads testdata/CODE.txtar: wrong.yaml has the findings in findings.txt, one of them
-// of this code, and right.yaml has none of it. The Nodes of testdata/nodes.yaml are there too. With
-// UPDATE_SCRIPTS=1 the present findings are written into the files instead.
+// of this code, and right.yaml, without one testdata/right.yaml, has none of it. The Nodes of
+// testdata/nodes.yaml are there too. With UPDATE_SCRIPTS=1 the present findings are written into
+// the files instead.
 func TestEachCode(t *testing.T) {
 	nodes, err := os.ReadFile("testdata/nodes.yaml")
-	if err != nil {
+	right, errRight := os.ReadFile("testdata/right.yaml")
+	if err := errors.Join(err, errRight); err != nil {
 		t.Fatal(err)
+	}
+	analyze := func(text []byte) Report {
+		snapshot, grids := contentsOf(t, string(nodes)+"---\n"+string(text))
+		return Analyze(snapshot, Config{Grids: grids})
 	}
 	for _, code := range Codes() {
 		t.Run(code.ID, func(t *testing.T) {
@@ -62,12 +69,11 @@ func TestEachCode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			reports := map[string]Report{}
+			reports := map[string]Report{"right.yaml": analyze(right)}
 			for i, f := range archive.Files {
 				switch f.Name {
 				case "wrong.yaml", "right.yaml":
-					snapshot, grids := contentsOf(t, string(nodes)+"---\n"+string(f.Data))
-					reports[f.Name] = Analyze(snapshot, Config{Grids: grids})
+					reports[f.Name] = analyze(f.Data)
 				case "findings.txt":
 					got := textOf(t, reports["wrong.yaml"])
 					if os.Getenv("UPDATE_SCRIPTS") != "" {
