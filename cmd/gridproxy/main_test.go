@@ -26,13 +26,14 @@ func TestMain(m *testing.M) {
 // TestScripts runs every command as its users do. With UPDATE_SCRIPTS=1 it writes the present
 // output of the commands into the scripts instead of comparing.
 func TestScripts(t *testing.T) {
-	samples, err := filepath.Abs("../../deploy/samples")
+	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("SAMPLES", samples)
+			e.Setenv("SAMPLES", filepath.Join(here, "../../deploy/samples"))
+			e.Setenv("MANUAL", filepath.Join(here, "testdata/manual.yaml")) // the cluster of SuperEdge's manual
 			return nil
 		},
 		Dir:                 "testdata/script",
