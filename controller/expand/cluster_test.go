@@ -435,23 +435,15 @@ func (c *cluster) row(value string) v1.UnitStatus {
 	return v1.UnitStatus{}
 }
 
-// condition is "True Reason" or "False Reason".
+// condition returns a condition as "True Reason" or "False Reason", message its message.
 func (c *cluster) condition(of string) string {
-	for _, condition := range c.status.Conditions {
-		if condition.Type == of {
-			return string(condition.Status) + " " + condition.Reason
-		}
-	}
-	return ""
+	said, _, _ := strings.Cut(conditionText(c.status.Conditions, of), ": ")
+	return said
 }
 
 func (c *cluster) message(of string) string {
-	for _, condition := range c.status.Conditions {
-		if condition.Type == of {
-			return condition.Message
-		}
-	}
-	return ""
+	_, message, _ := strings.Cut(conditionText(c.status.Conditions, of), ": ")
+	return message
 }
 
 // check compares two texts and says what they are.

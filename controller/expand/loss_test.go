@@ -13,13 +13,7 @@ import (
 // What becomes of children whose units lose their Nodes. The clock is Observed.Now; it is ten
 // o'clock at the start, and the grace is 5 minutes.
 
-func applies(values string) []string {
-	var steps []string
-	for _, v := range strings.Fields(values) {
-		steps = append(steps, "apply web-"+v)
-	}
-	return steps
-}
+func applies(values string) []string { return each("apply", values) }
 
 func each(verb, values string) []string {
 	var steps []string
@@ -114,26 +108,6 @@ func TestNodeReturns(t *testing.T) {
 	c.after(11*time.Minute - time.Second)
 	c.expect()
 	c.after(11 * time.Minute)
-	c.expect("delete web-a")
-}
-
-// TestRestartInMidGrace: the clock is on the child, so another controller continues it.
-func TestRestartInMidGrace(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
-	c.vanish("a")
-	c.expect("lost web-a")
-	c.after(3 * time.Minute)
-	c.restart()
-	c.expect()
-	check(t, "looks again after", c.recheck, 2*time.Minute)
-	c.after(5 * time.Minute)
-	c.restart()
-	c.expect() // it has to watch for two minutes itself
-	check(t, "looks again after", c.recheck, 2*time.Minute)
-	c.after(7*time.Minute - time.Second)
-	c.expect()
-	c.after(7 * time.Minute)
 	c.expect("delete web-a")
 }
 
@@ -343,7 +317,7 @@ func TestAllNodesDeleted(t *testing.T) {
 	c.expect(each("lost", "a b")...)
 	c.after(time.Hour)
 	c.expect()
-	c.grid.Deleting = true
+	c.grid.Deleting, c.units = true, map[string][]string{"a": {"node"}}
 	c.expect() // garbage collection removes them, nobody else
 }
 

@@ -122,12 +122,7 @@ func TestReplacedChildComesBack(t *testing.T) {
 	c.expect(applies("a b c")...)
 	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
 	c.grid.Template = withReplicas(7)
-	c.refuse = func(a Apply) *Problem {
-		if a.UID == "" {
-			return nil
-		}
-		return Immutable("field is immutable")
-	}
+	c.refuse = c.immutableBut(-1)
 	c.reconcile()
 	check(t, "steps", c.reconcile(), []string{"replace web-a"})
 	c.appear("d")

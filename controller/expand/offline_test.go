@@ -53,7 +53,7 @@ func TestOffline(t *testing.T) {
 			c.reconcile() // in which what was refused is known
 			check(t, "phase", c.row("a").Phase, test.phase)
 			contains(t, c.row("a").Message, test.says)
-			if offline := test.phase == v1.UnitOffline; int(c.status.OfflineUnits) != count01(offline) || offline != (c.row("a").Reason == ReasonNodesNotReady) {
+			if offline := test.phase == v1.UnitOffline; c.status.OfflineUnits != map[bool]int32{true: 1}[offline] || offline != (c.row("a").Reason == ReasonNodesNotReady) {
 				t.Errorf("%d units are offline, and the reason of the row is %q", c.status.OfflineUnits, c.row("a").Reason)
 			}
 			if test.phase == v1.UnitOffline {
@@ -64,13 +64,6 @@ func TestOffline(t *testing.T) {
 			}
 		})
 	}
-}
-
-func count01(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // TestReadyOfOfflineUnits: condition Ready is about the units that can be reached, and names the

@@ -145,6 +145,10 @@ func childOf(s Step) string {
 	switch s := s.(type) {
 	case Apply:
 		return s.Child.Name
+	case MarkLost:
+		return s.Name
+	case MarkFound:
+		return s.Name
 	case Delete:
 		return s.Name
 	case Release:

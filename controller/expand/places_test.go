@@ -167,21 +167,11 @@ func TestCommandIsWhole(t *testing.T) {
 		c.after(5*time.Minute - time.Second)
 		c.reconcile()
 		c.after(5 * time.Minute)
-		said := c.held(c.observe(nil))
+		said := conditionText(Status(c.observe(nil)).Conditions, v1.ConditionDeletionHeld)
 		if strings.Contains(said, " bytes) ") || !strings.Contains(said, "allow-unit-removal") {
 			t.Errorf("with %d released units: %s", released, said)
 		}
 	}
-}
-
-// held is what condition DeletionHeld would say of an observed state.
-func (c *cluster) held(o Observed) string {
-	for _, condition := range Status(o).Conditions {
-		if condition.Type == v1.ConditionDeletionHeld {
-			return condition.Message
-		}
-	}
-	return ""
 }
 
 // TestUnreadableAnnotationsAreCut: they are in the message of each lost unit.

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // fieldsOfSuperEdge is what an update that makes a child owns, cut down.
@@ -93,25 +91,17 @@ func TestTemplateHash(t *testing.T) {
 	if plain.Fingerprint != marked.Fingerprint {
 		t.Error("the label in the Grid makes another wish")
 	}
+	podLabels := []string{"spec", "template", "metadata", "labels"}
 	live := WithTemplateHash(plain.Child.Object, "1234")
 	if SameTemplate(live, plain.Child.Object) || !SameTemplate(live, WithTemplateHash(marked.Child.Object, "1234")) {
 		t.Error("the label is no change, or putting it back is one")
 	}
-	if got := labelsOfPods(t, live); got[v1.LabelTemplateHash] != "1234" || got["appGrid"] != "echo" {
+	if got := textAt(live.Object, podLabels...); got[v1.LabelTemplateHash] != "1234" || got["appGrid"] != "echo" {
 		t.Errorf("the Pods have the labels %v", got)
 	}
-	if got := labelsOfPods(t, plain.Child.Object); got[v1.LabelTemplateHash] != "" {
+	if got := textAt(plain.Child.Object.Object, podLabels...); got[v1.LabelTemplateHash] != "" {
 		t.Errorf("the wish was changed: %v", got)
 	}
-}
-
-func labelsOfPods(t *testing.T, o *unstructured.Unstructured) map[string]string {
-	t.Helper()
-	labels, _, err := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return labels
 }
 
 // TestUnmarked: a child of SuperEdge's gets the annotation of its value when its Pod template

@@ -205,10 +205,10 @@ func (l *life) check(t *rapid.T) {
 }
 
 func (l *life) checkStep(t *rapid.T, s Step) {
-	var name, value string
+	name := childOf(s)
 	switch s := s.(type) {
 	case Delete:
-		name, value = s.Name, s.Value
+		value := s.Value
 		if len(l.units[value]) > 0 {
 			t.Errorf("deletes %s, whose unit has Nodes", name)
 		}
@@ -243,23 +243,12 @@ func (l *life) checkStep(t *rapid.T, s Step) {
 			t.Errorf("deletes %s with %d of %d units lost", name, lost, of)
 		}
 	case Apply:
-		name, value = s.Child.Name, s.Child.Value
-		if len(l.units[value]) == 0 {
+		if len(l.units[s.Child.Value]) == 0 {
 			t.Errorf("applies %s, whose unit has no Node", name)
 		}
 		if o := l.objects[name]; o != nil && s.Adopt != (o.Owner == "") {
 			t.Errorf("applies %s, whose owner is %q, with Adopt %v", name, o.Owner, s.Adopt)
 		}
-	case MarkLost:
-		name = s.Name
-	case MarkFound:
-		name = s.Name
-	case Release:
-		name = s.Name
-	case Replace:
-		name = s.Name
-	case Evict:
-		name = s.Pod.Child
 	}
 	if o := l.objects[name]; o != nil && o.Owner != "web-uid" && (o.Owner != "" || o.Labels.Get(v1.LabelSelector) != "web") {
 		t.Errorf("%T of %s, which is somebody else's", s, name)

@@ -2,114 +2,35 @@ package expand
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
 )
 
-// newFoo is the set-up of SuperEdge's tests: a DeploymentGrid foo, one replica, key zone.
-func newFoo(t *testing.T, values ...string) *cluster {
-	c := newCluster(t, values...)
-	c.grid.Name, c.grid.UID = "foo", "foo-uid"
-	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2`, `"replicas": 1`, 1))
-	return c
-}
-
-func TestNoNodeWithTheLabel(t *testing.T) {
-	c := newFoo(t)
-	c.expect()
-	check(t, "Ready", c.condition(v1.ConditionReady), "Unknown NoUnits")
-	check(t, "rate", c.status.ReadyRate, "0/0")
-}
-
 // TestNearestKeys: a Grid whose key no Node has says which keys it may have meant.
 func TestNearestKeys(t *testing.T) {
-	c := newFoo(t)
+	c := newCluster(t)
 	c.grid.Key = "locatoin"
 	c.nodeKeys = []string{"kubernetes.io/arch", "location", "locations", "rotation"}
 	c.expect()
 	contains(t, c.message(v1.ConditionReady), "no Node has the label locatoin", "Nodes have the similar location, locations")
-}
-
-func TestThreeUnits(t *testing.T) {
-	c := newFoo(t, "1", "2", "3")
-	c.expect("apply foo-1", "apply foo-2", "apply foo-3")
-	check(t, "nodeSelector", c.objects["foo-2"].NodeSelector, MakePairs(map[string]string{"zone": "2"}))
-}
-
-// TestThreeThatDiffer: three updates, one status.
-func TestThreeThatDiffer(t *testing.T) {
-	c := newFoo(t, "1", "2", "3")
-	for _, v := range []string{"1", "2", "3"} {
-		c.foreign(Live{Name: "foo-" + v, Owner: "foo-uid", Replicas: new(int32(5)), Labels: MakePairs(map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "zone"})})
-	}
-	c.expect("apply foo-1", "apply foo-2", "apply foo-3")
-	check(t, "replicas", *c.objects["foo-3"].Replicas, 1)
-	before := c.status
-	c.restart()
-	c.expect()
-	if Status(c.observe(nil)).ReadyRate != before.ReadyRate || !slices.Equal(c.status.Conditions, before.Conditions) {
-		t.Errorf("a restart changes the status from %+v to %+v", before, c.status)
-	}
-}
-
-// TestGridIsBeingDeleted in the API server while the cache says it lives: the adoption asks for a
-// live read, once it is known nothing is done.
-func TestGridIsBeingDeleted(t *testing.T) {
-	c := newFoo(t, "1")
-	c.foreign(Live{Name: "foo-1", Labels: MakePairs(map[string]string{v1.LabelSelector: "foo"})})
-	if s := Decide(c.observe(nil)).Steps; len(s) != 1 || !s[0].(Apply).Adopt {
-		t.Errorf("steps %+v", s)
-	}
-	c.grid.Deleting = true
-	c.expect()
+	check(t, "Ready", c.condition(v1.ConditionReady), "Unknown NoUnits")
+	check(t, "rate", c.status.ReadyRate, "0/0")
 }
 
 // TestEmptyKey: nothing is touched, existing children stay; the condition has the reason of
 // SuperEdge's event.
 func TestEmptyKey(t *testing.T) {
 	for key, want := range map[string]string{"": ReasonEmpty, "not a key": ReasonInvalidKey, "a/b/c": ReasonInvalidKey} {
-		c := newFoo(t, "1")
-		c.foreign(Live{Name: "foo-x", Owner: "foo-uid"})
+		c := newCluster(t, "a")
+		c.foreign(Live{Name: "web-x", Owner: "web-uid"})
 		c.grid.Key = key
 		c.expect()
 		check(t, "Ready", c.condition(v1.ConditionReady), "False "+want)
 		check(t, "Degraded", c.condition(v1.ConditionDegraded), "True "+want)
 		contains(t, c.message(v1.ConditionReady), "gridUniqKey", "for example location")
 	}
-}
-
-// TestChildDeleted: it is made again.
-func TestChildDeleted(t *testing.T) {
-	c := newFoo(t, "1", "2")
-	c.expect("apply foo-1", "apply foo-2")
-	delete(c.objects, "foo-1")
-	c.expect("apply foo-1")
-}
-
-// TestControllerChanged: a child whose controller reference goes from one Grid to another concerns
-// both: the one it leaves has a collision, the other one releases a name that it does not want.
-func TestControllerChanged(t *testing.T) {
-	c := newFoo(t, "1")
-	c.expect("apply foo-1")
-	c.objects["foo-1"].Owner = "bar-uid"
-	c.expect()
-	check(t, "reason", c.row("1").Reason, ReasonNameCollision)
-	bar := newFoo(t, "1")
-	bar.grid.Name, bar.grid.UID, bar.objects = "bar", "bar-uid", c.objects
-	bar.expect("apply bar-1", "release foo-1")
-	c.expect("adopt foo-1")
-}
-
-// TestOrphanGetsTheLabel: an orphan whose label changes from nobar to foo is adopted.
-func TestOrphanGetsTheLabel(t *testing.T) {
-	c := newFoo(t, "1")
-	orphan := c.foreign(Live{Name: "foo-1", Labels: MakePairs(map[string]string{v1.LabelSelector: "nobar"})})
-	c.expect()
-	set(&orphan.Labels, v1.LabelSelector, "foo")
-	c.expect("adopt foo-1")
 }
 
 // TestB13Drift: a field of ours that another writer changes or removes is repaired. Other fields
@@ -288,16 +209,6 @@ func TestB12Replicas(t *testing.T) {
 	c.grid.Template = []byte(deployment)
 	c.expect("apply web-a")
 	check(t, "replicas", *c.objects["web-a"].Replicas, 2)
-}
-
-// TestB02NoReplicas: a template without replicas is 1, and nothing crashes, whatever is missing
-// from it.
-func TestB02NoReplicas(t *testing.T) {
-	c := newCluster(t, "a")
-	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2,`, "", 1))
-	c.expect("apply web-a")
-	check(t, "replicas", *c.objects["web-a"].Replicas, 1)
-	c.expect()
 }
 
 // TestRefusedOrphan: an orphan is never replaced, because it is not the Grid's yet.
