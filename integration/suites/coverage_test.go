@@ -2,8 +2,6 @@ package suites
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path"
 	"path/filepath"
@@ -107,25 +105,17 @@ func matches(pattern, name string, preset bool) bool {
 func testsOf(t *testing.T) []test {
 	t.Helper()
 	var all []test
-	err := walkGo(func(file string) error {
-		if !strings.HasSuffix(file, "_test.go") {
-			return nil
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		module, folder := place(filepath.Dir(file))
-		for _, d := range parsed.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if ok && f.Recv == nil && f.Name.Name != "TestMain" && (strings.HasPrefix(f.Name.Name, "Test") || strings.HasPrefix(f.Name.Name, "Fuzz")) {
-				all = append(all, test{module, folder, f.Name.Name})
+	_, folders := parseTests(t)
+	for folder, files := range folders {
+		module, inside := place(folder)
+		for _, file := range files {
+			for _, d := range file.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				if ok && f.Recv == nil && f.Name.Name != "TestMain" && (strings.HasPrefix(f.Name.Name, "Test") || strings.HasPrefix(f.Name.Name, "Fuzz")) {
+					all = append(all, test{module, inside, f.Name.Name})
+				}
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return all
 }

@@ -4,45 +4,31 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
+	"go/types"
 	"slices"
 	"strings"
 	"testing"
 )
 
 const (
-	// realTime begins the comment above a line that may use the clock of the machine. It says why.
-	realTime = "// real time: "
-	// maxRealTime is how many such comments there may be in all tests.
-	maxRealTime = 30
+	realTime    = "// real time: " // begins the comment above a line that needs the clock; it says why
+	maxRealTime = 30               // such comments in all tests
 )
 
 // TestNoElapsedTime: no test judges by the clock of the machine, which may be busy. Tests wait for
 // a condition, or run in a bubble of testing/synctest, or say why they cannot.
 func TestNoElapsedTime(t *testing.T) {
-	packages := map[string]*testFiles{}
-	err := walkGo(func(file string) error {
-		if !strings.HasSuffix(file, "_test.go") {
-			return nil
-		}
-		folder := filepath.Dir(file)
-		if packages[folder] == nil {
-			packages[folder] = newTestFiles()
-		}
-		return packages[folder].parse(file, nil)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set, folders := parseTests(t)
 	marks := 0
-	for _, p := range packages {
-		marks += len(p.marks)
-		for _, problem := range p.problems() {
+	for _, files := range folders {
+		problems, marked := clockProblems(set, files)
+		for _, problem := range problems {
 			t.Error(problem)
 		}
+		marks += marked
 	}
-	if marks > maxRealTime {
-		t.Errorf("%d comments begin with %q, want at most %d", marks, realTime, maxRealTime)
+	if marks == 0 || marks > maxRealTime {
+		t.Errorf("%d comments begin with %q, want 1 to %d", marks, realTime, maxRealTime)
 	}
 }
 
@@ -61,232 +47,154 @@ func TestElapsedTimeIsFound(t *testing.T) {
 		"helper in a bubble":         {"func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { helper() }) }" + helper, 0},
 		"helper elsewhere too":       {"func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { helper() }); helper() }" + helper, 1},
 		"method of a bubble's value": {"func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { use(&fake{}) }) }\nfunc (f *fake) Do() { time.Sleep(1) }", 0},
-		"helper opens the bubble":    {"func TestA(t *testing.T) { run(func() { time.Sleep(1) }) }\nfunc run(f func()) { synctest.Test(t, func(t *testing.T) { f() }) }", 0},
+		"helper opens the bubble":    {"func TestA(t *testing.T) { run(func() { time.Sleep(1) }) }\nfunc run(f func()) { t.Helper(); synctest.Test(t, func(t *testing.T) { f() }) }", 0},
+		"helper does more":           {"func TestA(t *testing.T) { run(func() { time.Sleep(1) }) }\nfunc run(f func()) { f(); synctest.Test(t, func(t *testing.T) { f() }) }", 1},
 		"marked":                     {"func TestA(t *testing.T) {\n\t// real time: the kernel has no other\n\ttime.Sleep(1)\n}", 0},
 		"marked without a reason":    {"func TestA(t *testing.T) {\n\t// real time:\n\ttime.Sleep(1)\n}", 1},
 		"mark of nothing":            {"func TestA(t *testing.T) {\n\t// real time: the kernel has no other\n\tt.Log()\n}", 1},
 	} {
-		p := newTestFiles()
-		if err := p.parse(name, "package a\n"+c.text); err != nil {
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, "package a\n"+c.text, parser.ParseComments)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.problems(); len(got) != c.want {
+		if got, _ := clockProblems(set, []*ast.File{file}); len(got) != c.want {
 			t.Errorf("%s: %q, want %d problems", name, got, c.want)
 		}
 	}
 }
 
-// testFiles are the test files of a folder.
-type testFiles struct {
-	set     *token.FileSet
-	files   []*ast.File
-	marks   map[string]token.Pos // comments that allow real time, by place of the line below
-	bubbles []ast.Node           // what runs inside synctest.Test only
-}
-
-func newTestFiles() *testFiles {
-	return &testFiles{set: token.NewFileSet(), marks: map[string]token.Pos{}}
-}
-
-// parse adds a file. text is its content, or nil to read it.
-func (p *testFiles) parse(name string, text any) error {
-	file, err := parser.ParseFile(p.set, name, text, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return err
+// clockProblems returns where the test files of a folder use the clock outside of bubbles and
+// without a mark, and which marks are above no such use. It also returns how many marks there are.
+func clockProblems(set *token.FileSet, files []*ast.File) (problems []string, marks int) {
+	used := map[token.Position]bool{} // by line: whether the mark above it is needed
+	lineOf := func(at token.Pos) token.Position {
+		p := set.Position(at)
+		return token.Position{Filename: p.Filename, Line: p.Line}
 	}
-	p.files = append(p.files, file)
-	for _, group := range file.Comments {
-		for _, c := range group.List {
-			if strings.HasPrefix(c.Text, realTime) {
-				below := p.set.Position(c.End())
-				below.Line++
-				p.marks[lineOf(below)] = c.Pos()
+	bubbles := findBubbles(files)
+	for _, file := range files {
+		for _, group := range file.Comments {
+			for _, c := range group.List {
+				if below := lineOf(c.Pos()); strings.HasPrefix(c.Text, realTime) {
+					below.Line++
+					used[below] = false
+				}
+			}
+		}
+		for _, use := range clockUses(file) {
+			at := lineOf(use.Pos())
+			if _, marked := used[at]; marked {
+				used[at] = true
+			} else if !isInside(use, bubbles) {
+				problems = append(problems, at.String()+": time.Sleep, time.After or a comparison with time.Since: wait for a condition, or use testing/synctest")
 			}
 		}
 	}
-	return nil
-}
-
-// problems returns uses of the clock that are neither in a bubble nor marked, and marks without
-// use.
-func (p *testFiles) problems() (all []string) {
-	p.findBubbles()
-	used := map[string]bool{}
-	for _, use := range p.clockUses() {
-		at := lineOf(p.set.Position(use))
-		if _, marked := p.marks[at]; marked {
-			used[at] = true
-		} else if !p.inBubble(use) {
-			all = append(all, at+": time.Sleep, time.After or a comparison with time.Since: wait for a condition, or use testing/synctest")
+	for at, needed := range used {
+		if !needed {
+			problems = append(problems, at.String()+": this line needs no "+realTime+"above it")
 		}
 	}
-	for at := range p.marks {
-		if !used[at] {
-			all = append(all, at+": the comment above needs no "+realTime)
+	return problems, len(used)
+}
+
+// clockUses returns where Sleep and After are named, and where what Since returned is compared,
+// also by way of a variable.
+func clockUses(file *ast.File) (uses []ast.Node) {
+	elapsed := map[string]bool{} // variables of the function
+	hasElapsed := func(n ast.Node) bool {
+		for part := range ast.Preorder(n) {
+			if name, ok := part.(*ast.Ident); isNamed(part, "time.Since") || ok && elapsed[name.Name] {
+				return true
+			}
 		}
+		return false
 	}
-	return all
-}
-
-func lineOf(at token.Position) string {
-	at.Column, at.Offset = 0, 0
-	return at.String()
-}
-
-// clockUses returns where Sleep and After are named, and where what Since returned is compared.
-func (p *testFiles) clockUses() (at []token.Pos) {
-	p.inspect(func(n ast.Node) {
+	for n := range ast.Preorder(file) {
 		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			if isSelector(n, "time", "Sleep") || isSelector(n, "time", "After") {
-				at = append(at, n.Pos())
-			}
 		case *ast.FuncDecl:
-			at = append(at, comparedTimes(n)...)
-		}
-	})
-	return at
-}
-
-// comparedTimes returns where a function compares what time.Since returned, also by way of a
-// variable.
-func comparedTimes(f *ast.FuncDecl) (at []token.Pos) {
-	elapsed := map[string]bool{}
-	hasElapsed := func(e ast.Node) (found bool) {
-		ast.Inspect(e, func(n ast.Node) bool {
-			id, isName := n.(*ast.Ident)
-			found = found || isSelector(n, "time", "Since") || isName && elapsed[id.Name]
-			return !found
-		})
-		return found
-	}
-	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
+			clear(elapsed)
 		case *ast.AssignStmt:
 			if name, ok := n.Lhs[0].(*ast.Ident); ok && len(n.Lhs) == 1 && hasElapsed(n.Rhs[0]) {
 				elapsed[name.Name] = true
 			}
 		case *ast.BinaryExpr:
-			comparisons := []token.Token{token.LSS, token.LEQ, token.GTR, token.GEQ, token.EQL, token.NEQ}
-			if slices.Contains(comparisons, n.Op) && (hasElapsed(n.X) || hasElapsed(n.Y)) {
-				at = append(at, n.Pos())
-				return false
+			if n.Op.Precedence() == token.EQL.Precedence() && hasElapsed(n) {
+				uses = append(uses, n)
+			}
+		case *ast.SelectorExpr:
+			if isNamed(n, "time.Sleep", "time.After") {
+				uses = append(uses, n)
 			}
 		}
-		return true
-	})
-	return at
+	}
+	return uses
 }
 
-// findBubbles finds what only runs inside synctest.Test: its arguments, functions that are named
-// there alone, methods of types whose values are made there alone, and functions that are given to
-// one that calls them there.
-func (p *testFiles) findBubbles() {
-	mentions := map[string][]token.Pos{} // of functions, and of types in literals with a dot before
-	p.inspect(func(n ast.Node) {
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if isSelector(n.Fun, "synctest", "Test") {
-				p.bubbles = append(p.bubbles, n)
-			}
-		case *ast.Ident:
-			mentions[n.Name] = append(mentions[n.Name], n.Pos())
-		case *ast.CompositeLit:
-			if name, ok := n.Type.(*ast.Ident); ok {
-				mentions["."+name.Name] = append(mentions["."+name.Name], n.Pos())
-			}
-		}
-	})
-	isOutside := func(at token.Pos) bool { return !p.inBubble(at) }
-	for before := -1; before != len(p.bubbles); {
-		before = len(p.bubbles)
-		p.inspect(func(n ast.Node) {
+// findBubbles returns what only runs inside synctest.Test: calls of it, and of functions that only
+// call it; functions that are named there alone, and methods of types whose values are made there
+// alone.
+func findBubbles(files []*ast.File) (bubbles []ast.Node) {
+	var functions []*ast.FuncDecl
+	var calls []*ast.CallExpr
+	opens := map[string]bool{"synctest.Test": true}
+	mentions := map[string][]ast.Node{} // of functions, and of types where values are made
+	for _, file := range files {
+		for n := range ast.Preorder(file) {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				at := mentions[n.Name.Name]
-				if n.Recv != nil {
-					at = mentions["."+receiverOf(n)]
-				}
-				at = slices.DeleteFunc(slices.Clone(at), func(at token.Pos) bool { return at == n.Name.Pos() })
-				if n.Body != nil && len(at) > 0 && !p.inBubble(n.Body.Pos()) && !slices.ContainsFunc(at, isOutside) {
-					p.bubbles = append(p.bubbles, n.Body)
-				}
+				functions = append(functions, n)
+				opens[n.Name.Name] = opens[n.Name.Name] || n.Recv == nil && onlyOpensBubble(n)
 			case *ast.CallExpr:
-				for i, argument := range n.Args {
-					if _, ok := argument.(*ast.FuncLit); ok && !p.inBubble(argument.Pos()) && p.callsInBubble(n.Fun, i) {
-						p.bubbles = append(p.bubbles, argument)
-					}
-				}
+				calls = append(calls, n)
+			case *ast.Ident:
+				mentions[n.Name] = append(mentions[n.Name], n)
+			case *ast.CompositeLit:
+				name := "*" + types.ExprString(n.Type)
+				mentions[name] = append(mentions[name], n)
 			}
-		})
+		}
 	}
+	for _, call := range calls {
+		if opens[types.ExprString(call.Fun)] {
+			bubbles = append(bubbles, call)
+		}
+	}
+	for before := -1; before != len(bubbles); {
+		before = len(bubbles)
+		for _, f := range functions {
+			name := f.Name.Name
+			if f.Recv != nil {
+				name = "*" + strings.TrimPrefix(types.ExprString(f.Recv.List[0].Type), "*")
+			}
+			others := slices.DeleteFunc(slices.Clone(mentions[name]), func(n ast.Node) bool { return n == f.Name })
+			isOutside := func(n ast.Node) bool { return !isInside(n, bubbles) }
+			if isOutside(f) && len(others) > 0 && !slices.ContainsFunc(others, isOutside) {
+				bubbles = append(bubbles, f)
+			}
+		}
+	}
+	return bubbles
 }
 
-// callsInBubble reports whether a function calls its i-th parameter in a bubble only.
-func (p *testFiles) callsInBubble(function ast.Expr, i int) (found bool) {
-	name, ok := function.(*ast.Ident)
-	if !ok {
-		return false
-	}
-	p.inspect(func(n ast.Node) {
-		f, ok := n.(*ast.FuncDecl)
-		if !ok || f.Recv != nil || f.Name.Name != name.Name {
-			return
-		}
-		var parameters []*ast.Ident
-		for _, field := range f.Type.Params.List {
-			parameters = append(parameters, field.Names...)
-		}
-		if i >= len(parameters) {
-			return
-		}
-		inside, outside := 0, 0
-		ast.Inspect(f.Body, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok {
-				if id, ok := call.Fun.(*ast.Ident); ok && id.Name == parameters[i].Name {
-					if p.inBubble(call.Pos()) {
-						inside++
-					} else {
-						outside++
-					}
-				}
-			}
-			return true
-		})
-		found = inside > 0 && outside == 0
+// onlyOpensBubble reports whether a function calls synctest.Test, and nothing outside of it.
+func onlyOpensBubble(f *ast.FuncDecl) bool {
+	return f.Body != nil && !slices.ContainsFunc(f.Body.List, func(s ast.Stmt) bool {
+		e, ok := s.(*ast.ExprStmt)
+		return !ok || !isNamed(e.X, "synctest.Test", "t.Helper")
 	})
-	return found
 }
 
-func (p *testFiles) inBubble(at token.Pos) bool {
-	return slices.ContainsFunc(p.bubbles, func(n ast.Node) bool { return n.Pos() <= at && at < n.End() })
+func isInside(n ast.Node, bubbles []ast.Node) bool {
+	return slices.ContainsFunc(bubbles, func(b ast.Node) bool { return b.Pos() <= n.Pos() && n.End() <= b.End() })
 }
 
-func (p *testFiles) inspect(visit func(ast.Node)) {
-	for _, file := range p.files {
-		ast.Inspect(file, func(n ast.Node) bool {
-			visit(n)
-			return true
-		})
+// isNamed reports whether the code is one of these names, such as time.Sleep, or calls it.
+func isNamed(n ast.Node, names ...string) bool {
+	if call, ok := n.(*ast.CallExpr); ok {
+		n = call.Fun
 	}
-}
-
-func isSelector(n ast.Node, pkg, name string) bool {
 	s, ok := n.(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	id, ok := s.X.(*ast.Ident)
-	return ok && id.Name == pkg && s.Sel.Name == name
-}
-
-func receiverOf(f *ast.FuncDecl) string {
-	of := f.Recv.List[0].Type
-	if pointer, ok := of.(*ast.StarExpr); ok {
-		of = pointer.X
-	}
-	if name, ok := of.(*ast.Ident); ok {
-		return name.Name
-	}
-	return ""
+	return ok && slices.Contains(names, types.ExprString(s))
 }

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
+	"slices"
 	"testing"
 )
 
@@ -19,23 +19,14 @@ func TestPlanted(t *testing.T) {
 	if err != nil || len(patches) != 4 {
 		t.Fatalf("there are %d planted faults, %v; want 4", len(patches), err)
 	}
-	var tests strings.Builder
-	if err := walkGo(func(file string) error {
-		text, err := os.ReadFile(file)
-		if strings.HasSuffix(file, "_test.go") {
-			tests.Write(text)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	tests := testsOf(t)
 	for _, patch := range patches {
 		text, err := os.ReadFile(patch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		head := regexp.MustCompile(`^\S.*\.\nRefused by: (Test\w+)\nFirst try: (?:yes|no)\n\n`).FindStringSubmatch(string(text))
-		if head == nil || !strings.Contains(tests.String(), "\nfunc "+head[1]+"(") {
+		if head == nil || !slices.ContainsFunc(tests, func(x test) bool { return x.name == head[1] }) {
 			t.Errorf("%s: begin with what is wrong, a line \"Refused by: Test…\" with a test that exists, and \"First try: yes\" or no", patch)
 		}
 		if lines := len(regexp.MustCompile(`(?m)^[-+](?:[^-+]|$)`).FindAllString(string(text), -1)); lines == 0 || lines > maxPlanted {

@@ -1,6 +1,9 @@
 package suites
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,6 +27,23 @@ func walkGo(visit func(file string) error) error {
 		}
 		return visit(file)
 	})
+}
+
+// parseTests parses the test files of the repository, by folder.
+func parseTests(t *testing.T) (*token.FileSet, map[string][]*ast.File) {
+	t.Helper()
+	set, folders := token.NewFileSet(), map[string][]*ast.File{}
+	if err := walkGo(func(file string) error {
+		if !strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(set, file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		folders[filepath.Dir(file)] = append(folders[filepath.Dir(file)], parsed)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return set, folders
 }
 
 // variables are the names of environment variables that tests and their programs read, by how our
