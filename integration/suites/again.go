@@ -11,11 +11,12 @@ import (
 
 // Bounds of the second tries.
 const (
-	minSecondTry    = time.Minute // the least that a second try may take
-	maxSecondTries  = 5           // of a tier; more tests fail only if something is broken
-	maxUnsteadyCore = 1           // tests in the core tier; one more refuses the run
-	maxUnsteady     = 2           // tests in a run
-	maxSeeds        = 10          // of a test
+	minSecondTry    = time.Minute     // the least that a second try may take
+	startTime       = 3 * time.Minute // for linking its package and starting a virtual machine
+	maxSecondTries  = 5               // of a tier; more tests fail only if something is broken
+	maxUnsteadyCore = 1               // tests in the core tier; one more refuses the run
+	maxUnsteady     = 2               // tests in a run
+	maxSeeds        = 10              // of a test
 )
 
 // FailedTest is a test of the top level that failed, or whose subtests failed.
@@ -28,13 +29,6 @@ type FailedTest struct {
 
 // Limit returns how long the second try of the test may take.
 func (f FailedTest) Limit() time.Duration { return max(2*f.Time, minSecondTry) }
-
-// SecondTry is how a test ended that ran once more, alone.
-type SecondTry struct {
-	Test    FailedTest
-	Failure string // why the test is refused; "" = it passed
-	Logs    string // where the outputs of both tries are
-}
 
 // proofs are how a line begins that shows a fault without a second try: a promise that is broken
 // (package promise), a data race, a panic, or a property that does not hold. The race detector
@@ -117,8 +111,10 @@ func (sum Summary) proof() string {
 
 // Again returns the run of one failed test of the suite, alone. It runs the whole test of the top
 // level, because subtests may depend on those before them, but only the subtests that the suite
-// has.
+// has. It is not of the extended tier, whose suites only start while CI has time for them.
 func (s Suite) Again(f FailedTest) Suite {
+	s.Tier, s.Limit = Core, f.Limit()+startTime
+	s.Args = slices.Concat(s.Args, []string{"-test.timeout=" + f.Limit().String()})
 	if len(s.Packages) > 1 || strings.HasSuffix(s.Packages[0], "...") {
 		s.Packages = []string{f.Package}
 	}
@@ -154,21 +150,24 @@ func ToTryAgain(results []Result) ([]Result, map[string][]FailedTest) {
 	return results, nil
 }
 
-// AfterSecondTries returns the result with the second tries of all its failed tests.
-func (r Result) AfterSecondTries(tries []SecondTry) Result {
-	r.Notes = slices.Clone(r.Notes)
-	for _, try := range tries {
-		if try.Failure != "" {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s failed, and then alone: %s: %s", try.Test.Name, try.Failure, try.Logs))
-			continue
+// AfterSecondTry returns the result with that of a second try of one of its failed tests. If all of
+// them have passed alone, the suite is unsteady.
+func (r Result) AfterSecondTry(f FailedTest, again Result, logs string) Result {
+	r.CPU += again.CPU
+	if again.Outcome != Passed {
+		why := slices.Concat(again.Summary.Failures, again.Notes)
+		if again.Outcome != Broken {
+			why = slices.Insert(why, 0, "not proven: "+string(again.Outcome))
 		}
-		seed := ""
-		if len(try.Test.Seeds) > 0 {
-			seed = " with the same seed"
-		}
-		r.Unsteady = append(r.Unsteady, fmt.Sprintf("%s failed, and passed alone%s: %s", try.Test.Name, seed, try.Logs))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s failed, and then alone: %s: %s", f.Name, strings.Join(why, "; "), logs))
+		return r
 	}
-	if len(r.Notes) == 0 && len(r.Unsteady) > 0 {
+	seed := ""
+	if len(f.Seeds) > 0 {
+		seed = " with the same seed"
+	}
+	r.Unsteady = append(r.Unsteady, fmt.Sprintf("%s failed, and passed alone%s: %s", f.Name, seed, logs))
+	if len(r.Unsteady) == len(r.Summary.FailedTests) {
 		r.Outcome = Unsteady
 		r.Summary.Passed, r.Summary.Failed, r.Summary.Failures = r.Summary.Passed+r.Summary.Failed, 0, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,14 +127,16 @@ func TestFailedTest(t *testing.T) {
 }
 
 func TestAgain(t *testing.T) {
-	f := FailedTest{Package: "gridproxy/a/b", Name: "TestX", Seeds: []string{"GRIDPROXY_A_SEED=7"}}
+	f := FailedTest{Package: "gridproxy/a/b", Name: "TestX", Time: 40 * time.Second, Seeds: []string{"GRIDPROXY_A_SEED=7"}}
 	for _, c := range []struct{ suite, want Suite }{
 		{Suite{Packages: []string{"./a/..."}, Skip: "^TestY$"}, Suite{Packages: []string{"gridproxy/a/b"}, Run: "^TestX$", Skip: "^TestY$"}},
 		{Suite{Packages: []string{"./a/b", "./c"}, Run: "^(TestX|TestY)$"}, Suite{Packages: []string{"gridproxy/a/b"}, Run: "^TestX$"}},
 		{Suite{Packages: []string{"./a/b"}, Run: "/^ipvs", Kernel: "6.1"}, Suite{Packages: []string{"./a/b"}, Run: "^TestX$/^ipvs", Kernel: "6.1"}},
-		{Suite{Packages: []string{"./a/b"}, Fuzz: "FuzzX"}, Suite{Packages: []string{"./a/b"}, Run: "^TestX$"}},
+		{Suite{Packages: []string{"./a/b"}, Fuzz: "FuzzX", Tier: Fuzz}, Suite{Packages: []string{"./a/b"}, Run: "^TestX$"}},
 	} {
 		c.suite.Env, c.want.Env = []string{"A=1"}, []string{"A=1", "GRIDPROXY_A_SEED=7"}
+		c.suite.Args, c.want.Args = []string{"-a"}, []string{"-a", "-test.timeout=1m20s"}
+		c.want.Tier, c.want.Limit = Core, 80*time.Second+startTime
 		if diff := cmp.Diff(c.want, c.suite.Again(f)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -151,9 +154,9 @@ func TestRunsOfRows(t *testing.T) {
 	}
 }
 
-// TestAfterSecondTries: a failure that repeats is refused, one that does not is unsteady, and so
-// many unsteady tests refuse the run.
-func TestAfterSecondTries(t *testing.T) {
+// TestAfterSecondTry: a failure that repeats is refused, one that does not is unsteady, and so many
+// unsteady tests refuse the run.
+func TestAfterSecondTry(t *testing.T) {
 	broken := func(tier Tier, tests ...string) Result {
 		r := Result{Suite: "s", Tier: tier, Outcome: Broken, Summary: Summary{Passed: 3}}
 		for _, name := range tests {
@@ -162,25 +165,26 @@ func TestAfterSecondTries(t *testing.T) {
 		}
 		return r
 	}
-	tries := func(r Result, failure string) (tries []SecondTry) {
-		for _, f := range r.Summary.FailedTests {
-			tries = append(tries, SecondTry{Test: f, Failure: failure, Logs: "a.log, b.log"})
+	passed := Result{Outcome: Passed, CPU: time.Second}
+	tried := func(r Result, again ...Result) Result {
+		for i, f := range r.Summary.FailedTests {
+			r = r.AfterSecondTry(f, again[i], "a.log, b.log")
 		}
-		return tries
+		return r
 	}
-	core, two, extended := broken(Core, "TestX"), broken(Core, "TestX", "TestY"), broken(Extended, "TestZ")
-	unsteady := func(r Result) Result { return r.AfterSecondTries(tries(r, "")) }
-	repeated := two.AfterSecondTries(append(tries(core, "exit status 1"), SecondTry{Test: two.Summary.FailedTests[1]}))
+	core, two := tried(broken(Core, "TestX"), passed), tried(broken(Core, "TestX", "TestY"), passed, passed)
+	extended := tried(broken(Extended, "TestZ"), passed)
+	repeated := tried(broken(Core, "TestX", "TestY"), Result{Outcome: Broken, Notes: []string{"exit status 1"}}, passed)
 	for _, c := range []struct {
 		what    string
 		results []Result
 		want    bool
 		last    string
 	}{
-		{"one test in core", []Result{unsteady(core)}, true, "5 passed, 0 failed, 0 skipped"},
-		{"two tests in core", []Result{unsteady(two)}, false, "5 passed, 2 failed, 0 skipped"},
-		{"two tests, one of them in core", []Result{unsteady(core), unsteady(extended)}, true, "10 passed, 0 failed, 0 skipped"},
-		{"a third test", []Result{unsteady(core), unsteady(extended), unsteady(extended)}, false, "12 passed, 3 failed, 0 skipped"},
+		{"one test in core", []Result{core}, true, "5 passed, 0 failed, 0 skipped"},
+		{"two tests in core", []Result{two}, false, "5 passed, 2 failed, 0 skipped"},
+		{"two tests, one of them in core", []Result{core, extended}, true, "10 passed, 0 failed, 0 skipped"},
+		{"a third test", []Result{core, extended, extended}, false, "12 passed, 3 failed, 0 skipped"},
 		{"a failure that repeats", []Result{repeated}, false, "3 passed, 4 failed, 0 skipped"},
 	} {
 		text := Table(c.results, Machine{}, 0)
@@ -188,13 +192,14 @@ func TestAfterSecondTries(t *testing.T) {
 			t.Errorf("%s: success %t, and\n%s", c.what, got, text)
 		}
 	}
-	if got := unsteady(core); got.Outcome != Unsteady || len(got.Unsteady) != 1 || got.Unsteady[0] != "TestX failed, and passed alone with the same seed: a.log, b.log" {
-		t.Errorf("%+v", got)
+	if core.Outcome != Unsteady || core.CPU != time.Second || !slices.Equal(core.Unsteady, []string{"TestX failed, and passed alone with the same seed: a.log, b.log"}) {
+		t.Errorf("%+v", core)
 	}
-	if repeated.Outcome != Broken || len(repeated.Notes) != 1 || repeated.Notes[0] != "TestX failed, and then alone: exit status 1: a.log, b.log" || len(repeated.Unsteady) != 1 {
+	if repeated.Outcome != Broken || !slices.Equal(repeated.Notes, []string{"TestX failed, and then alone: exit status 1: a.log, b.log"}) || len(repeated.Unsteady) != 1 {
 		t.Errorf("%+v", repeated)
 	}
-	if results, tests := ToTryAgain([]Result{two, two, two}); len(tests) > 0 || len(results[0].Notes) != 1 {
+	six := broken(Core, "TestU", "TestV", "TestW", "TestX", "TestY", "TestZ")
+	if results, tests := ToTryAgain([]Result{six}); len(tests) > 0 || len(results[0].Notes) != 1 {
 		t.Errorf("six tests are tried again: %v; %+v", tests, results)
 	}
 }

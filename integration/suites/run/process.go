@@ -22,8 +22,7 @@ type process struct {
 	environment []string
 	starts      *starts
 	fuzzTime    time.Duration
-	testLimit   time.Duration // that go test is given; 0 = what follows from limit
-	output      string        // path of the files for its output, without .log and .json
+	output      string // path of the files for its output, without .log and .json
 }
 
 // exit is how a process ended.
@@ -71,10 +70,7 @@ func (p process) run(ctx context.Context) exit {
 
 // testTimeout is the limit that go test is given. It does not fail tests that are only cut.
 func (p process) testTimeout() time.Duration {
-	switch {
-	case p.testLimit > 0 && p.testLimit < p.limit:
-		return p.testLimit
-	case p.cut:
+	if p.cut {
 		return p.limit + stackTime
 	}
 	return max(p.limit-stackTime, p.limit/2)

@@ -91,7 +91,7 @@ func (r *runner) run(ctx context.Context, waiting []suites.Suite) []suites.Resul
 			running = append(running, active{s, now()})
 			fuzzTime := r.config.budget.FuzzTime(now(), targets, r.config.fuzzTime)
 			pace := r.pace(results)
-			go func() { done <- finished{s, r.runSuite(ctx, s, pace, fuzzTime)} }()
+			go func() { done <- finished{s, r.runSuite(ctx, s, s.Name, pace, fuzzTime)} }()
 			continue
 		}
 		if len(running) == 0 {
@@ -133,8 +133,9 @@ func (r *runner) refuse(ctx context.Context, s suites.Suite, pace float64) suite
 	return ""
 }
 
-// runSuite installs and builds what a suite needs, runs it and judges how it ended.
-func (r *runner) runSuite(ctx context.Context, s suites.Suite, pace float64, fuzzTime time.Duration) suites.Result {
+// runSuite installs and builds what a suite needs, runs it and judges how it ended. log names the
+// files of its output.
+func (r *runner) runSuite(ctx context.Context, s suites.Suite, log string, pace float64, fuzzTime time.Duration) suites.Result {
 	begin := now()
 	required := r.config.requires(s.Name)
 	result := suites.Result{Suite: s.Name, Tier: s.Tier}
@@ -155,7 +156,7 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, pace float64, fuz
 	limit := r.config.budget.Limit(now(), own)
 	p := process{
 		root: r.root, suite: s, limit: limit, cut: limit < own, starts: r.starts,
-		environment: environment, fuzzTime: fuzzTime, output: filepath.Join(r.logs, s.Name),
+		environment: environment, fuzzTime: fuzzTime, output: filepath.Join(r.logs, log),
 	}
 	if required || s.Kernel != "" { // a guest has all that its tests need
 		p.environment = append(p.environment, "REQUIRE=all")
