@@ -24,7 +24,6 @@ type FailedTest struct {
 	Package, Name string
 	Time          time.Duration
 	Seeds         []string // variables that its output names, as NAME=value
-	Proof         string   // the line of its output that shows a fault without a second try; "" = none
 }
 
 // Limit returns how long the second try of the test may take.
@@ -65,7 +64,7 @@ func withSeeds(seeds, more []string) []string {
 	return seeds
 }
 
-// addFailure notes a failed test, or a failed subtest of one.
+// addFailure adds a failed test, or a failed subtest of one.
 func (sum *Summary) addFailure(e event, said words) {
 	name, _, isSubtest := strings.Cut(e.Test, "/")
 	i := slices.IndexFunc(sum.FailedTests, func(f FailedTest) bool { return f.Package == e.Package && f.Name == name })
@@ -73,40 +72,38 @@ func (sum *Summary) addFailure(e event, said words) {
 		i, sum.FailedTests = len(sum.FailedTests), append(sum.FailedTests, FailedTest{Package: e.Package, Name: name})
 	}
 	f := &sum.FailedTests[i]
-	f.Proof, f.Seeds = cmp.Or(f.Proof, said.proof), withSeeds(f.Seeds, said.seeds)
+	f.Seeds = withSeeds(f.Seeds, said.seeds)
 	if !isSubtest {
 		f.Time = elapsed(e)
 	}
+	if said.proof != "" {
+		sum.Proof = cmp.Or(sum.Proof, name+": "+said.proof)
+	}
 }
 
-// addAborted notes a failed package if more than its tests failed: it did not compile, or a panic
-// or a time limit ended its tests.
-func (sum *Summary) addAborted(pkg string, said map[string]words) {
+// addFailedPackage adds a failed package. If more than its tests failed, that is a proof: it did
+// not compile, or a panic or a time limit ended its tests.
+func (sum *Summary) addFailedPackage(pkg string, said map[string]words) {
 	reason, ended := said[pkg+" "].proof, true
 	for name, w := range said {
 		if w.running && strings.HasPrefix(name, pkg+" ") {
 			reason, ended = cmp.Or(reason, w.proof), false
 		}
 	}
+	failedTest := slices.ContainsFunc(sum.FailedTests, func(f FailedTest) bool { return f.Package == pkg })
+	if !failedTest {
+		sum.Failed++
+		sum.Failures = append(sum.Failures, pkg)
+	}
 	switch {
 	case reason == "" && !ended:
 		reason = "its tests did not end"
-	case reason == "" && !sum.failedIn(pkg):
+	case reason == "" && !failedTest:
 		reason = "it failed outside of its tests"
 	}
 	if reason != "" {
-		sum.Aborted = append(sum.Aborted, pkg+": "+reason)
+		sum.Proof = cmp.Or(sum.Proof, pkg+": "+reason)
 	}
-}
-
-// proof returns why the failures of the suite are refused without a second try; "" if they are not.
-func (sum Summary) proof() string {
-	for _, f := range sum.FailedTests {
-		if f.Proof != "" {
-			return f.Name + ": " + f.Proof
-		}
-	}
-	return strings.Join(sum.Aborted[:min(1, len(sum.Aborted))], "")
 }
 
 // Again returns the run of one failed test of the suite, alone. It runs the whole test of the top

@@ -64,7 +64,7 @@ func TestProofs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sum.proof(); got != c.want {
+		if got := sum.Proof; got != c.want {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
 		outcome, notes := Judge(Suite{}, sum, errors.New("exit status 1"), false)

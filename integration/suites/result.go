@@ -36,18 +36,18 @@ func (o Outcome) Failed(tier Tier) bool {
 
 // Result is what became of a suite in one run.
 type Result struct {
-	Suite   string        `json:"suite"`
-	Tier    Tier          `json:"tier"`
-	Outcome Outcome       `json:"outcome"`
-	Prepare time.Duration `json:"prepare"` // until what it needs was installed and built
-	Build   time.Duration `json:"build"`   // compiling and linking its tests
-	Run     time.Duration `json:"run"`
-	CPU     time.Duration `json:"cpu"`    // of all processes that it started and waited for
-	Starts  int           `json:"starts"` // programs that it started on this machine
-	Summary Summary       `json:"summary"`
-	Notes   []string      `json:"notes"` // why it failed, besides tests
+	Suite   string
+	Tier    Tier
+	Outcome Outcome
+	Prepare time.Duration // until what it needs was installed and built
+	Build   time.Duration // compiling and linking its tests
+	Run     time.Duration
+	CPU     time.Duration // of all processes that it started and waited for
+	Starts  int           // programs that it started on this machine
+	Summary Summary
+	Notes   []string // why it failed, besides tests
 
-	Unsteady []string `json:"unsteady"` // tests that failed, and passed when they ran once more
+	Unsteady []string // tests that failed, and passed when they ran once more
 }
 
 // Took returns how long the suite took, with what was prepared and built for it.
@@ -75,8 +75,8 @@ func Judge(s Suite, sum Summary, exit error, required bool) (Outcome, []string) 
 	if nothing {
 		notes = append(notes, "no test ran: do Run and Skip of its row match any?")
 	}
-	if proof := sum.proof(); proof != "" {
-		notes = append(notes, "not tried again: "+proof)
+	if sum.Proof != "" {
+		notes = append(notes, "not tried again: "+sum.Proof)
 	}
 	for _, pkg := range sum.Unended {
 		notes = append(notes, "the tests of "+pkg+" were ended from outside")

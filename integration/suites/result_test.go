@@ -44,7 +44,7 @@ func TestSummarize(t *testing.T) {
 		Unended:  []string{"killed"},
 
 		FailedTests: []FailedTest{{Package: "p", Name: "TestC", Time: 500 * time.Millisecond}},
-		Aborted:     []string{"broken: it failed outside of its tests"},
+		Proof:       "broken: it failed outside of its tests",
 	}
 	for i, k := range got.Skips {
 		got.Skips[i].Text = k.Text[strings.Index(k.Text, "b_test"):]
@@ -76,7 +76,7 @@ func TestRunIsAUnion(t *testing.T) {
 
 // TestSummarizeIsBounded: a line or a text without end is not kept.
 func TestSummarizeIsBounded(t *testing.T) {
-	long := strings.Repeat("x", 2*maxLine)
+	long := strings.Repeat("x", 1<<21)
 	said := strings.Repeat(`{"Action":"output","Package":"p","Test":"T","Output":"`+strings.Repeat("y", 100)+`"}`+"\n", 1000)
 	got, err := Summarize(strings.NewReader(long + "\n" + said + `{"Action":"skip","Package":"p","Test":"T"}` + "\n"))
 	if err != nil || got.Skipped != 1 || len(got.Skips[0].Text) > maxText {

@@ -2,7 +2,6 @@ package suites
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -22,7 +21,7 @@ type Summary struct {
 	Unended                 []string      // packages whose run began and has no end: it was killed
 	Run                     time.Duration // during which tests of at least one package ran
 	FailedTests             []FailedTest  // of the top level
-	Aborted                 []string      // packages that failed otherwise than by their tests, with the reason
+	Proof                   string        // why none of them runs once more: it shows a fault; "" = no proof
 }
 
 // SkippedTest is a test that was skipped, with what it said.
@@ -37,7 +36,6 @@ type TimedTest struct {
 // Bounds of what a Summary keeps.
 const (
 	maxText    = 500 // bytes of what a test says, of its beginning and of its end
-	maxLine    = 1 << 20
 	maxSlowest = 10
 )
 
@@ -85,73 +83,44 @@ type event struct {
 	Elapsed                       float64
 }
 
-// Summarize reads what go test -json writes. A line that is no event is passed over: a run that was
-// killed may end in the middle of one.
+// Summarize reads the output of go test -json. It skips a line that is not an event, because a run
+// that was killed may end in the middle of one.
 func Summarize(events io.Reader) (Summary, error) {
 	var sum Summary
 	said := map[string]words{} // of the tests that have not ended
-	var last, since time.Time  // of the last event, and since when packages run
-	lines := bufio.NewReaderSize(events, 1<<16)
+	var last time.Time         // of the last event
+	lines := bufio.NewReader(events)
 	for {
-		line, err := readLine(lines)
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if json.Unmarshal(line, &e) == nil {
+			if len(sum.Unended) > 0 {
+				sum.Run += e.Time.Sub(last)
+			}
+			last = e.Time
+			sum.add(e, said)
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return Summary{}, fmt.Errorf("reading the events of go test: %w", err)
 		}
-		var e event
-		if json.Unmarshal(line, &e) == nil {
-			sum.add(e, said)
-			running := len(sum.Unended)
-			sum.setEnd(e)
-			switch {
-			case running == 0 && len(sum.Unended) > 0:
-				since = e.Time
-			case running > 0 && len(sum.Unended) == 0:
-				sum.Run += e.Time.Sub(since)
-			}
-			last = e.Time
-		}
-	}
-	if len(sum.Unended) > 0 {
-		sum.Run += last.Sub(since)
 	}
 	slices.SortStableFunc(sum.Slowest, func(a, b TimedTest) int { return int(b.Time - a.Time) })
 	sum.Slowest = sum.Slowest[:min(len(sum.Slowest), maxSlowest)]
 	return sum, nil
 }
 
-// readLine returns a line; of one that is longer than maxLine, nothing.
-func readLine(lines *bufio.Reader) ([]byte, error) {
-	var line []byte
-	tooLong := false
-	for {
-		part, err := lines.ReadSlice('\n')
-		if tooLong = tooLong || len(line)+len(part) > maxLine; tooLong {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if err != nil && len(line) == 0 && !tooLong {
-			return nil, err
-		}
-		return bytes.TrimSpace(line), nil
-	}
-}
-
-// setEnd notes the beginning and the end of a package's run.
-func (sum *Summary) setEnd(e event) {
-	if e.Test != "" {
-		return
-	}
+// addOfPackage adds the beginning or the end of a package's run.
+func (sum *Summary) addOfPackage(e event, said map[string]words) {
 	switch e.Action {
 	case "start":
 		sum.Unended = append(sum.Unended, e.Package)
-	case "pass", "fail", "skip":
+	case "fail":
+		sum.addFailedPackage(e.Package, said)
+		fallthrough
+	case "pass", "skip":
 		sum.Unended = slices.DeleteFunc(sum.Unended, func(p string) bool { return p == e.Package })
 	}
 }
@@ -168,13 +137,7 @@ func (sum *Summary) add(e event, said map[string]words) {
 		said[name] = w
 		return
 	case e.Test == "":
-		if e.Action == "fail" {
-			sum.addAborted(e.Package, said)
-		}
-		if e.Action == "fail" && !sum.failedIn(e.Package) {
-			sum.Failed++
-			sum.Failures = append(sum.Failures, e.Package)
-		}
+		sum.addOfPackage(e, said)
 		return
 	case e.Action == "pass":
 		sum.Passed++
@@ -196,12 +159,6 @@ func (sum *Summary) add(e event, said map[string]words) {
 
 // elapsed returns how long the test took whose end an event reports.
 func elapsed(e event) time.Duration { return time.Duration(e.Elapsed * float64(time.Second)) }
-
-// failedIn says whether a test of the package has failed. Where none has, the package itself
-// failed: it did not compile, or it panicked.
-func (sum *Summary) failedIn(pkg string) bool {
-	return slices.ContainsFunc(sum.Failures, func(f string) bool { return strings.HasPrefix(f, pkg+" ") })
-}
 
 // reason is what a test said, in one line and without what go test adds.
 func reason(output string) string {
