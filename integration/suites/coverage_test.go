@@ -21,25 +21,34 @@ type test struct {
 	name   string
 }
 
-// TestEveryTestHasASuite: whoever adds a test adds it to a suite, or it never runs in CI.
+// TestEveryTestHasASuite: whoever adds a test adds it to a suite, or it never runs in CI. A suite in
+// a virtual machine counts only for packages that no suite tests on this machine.
 func TestEveryTestHasASuite(t *testing.T) {
 	all := testsOf(t)
 	if len(all) < 500 {
 		t.Fatalf("only %d tests were found in %s", len(all), root)
 	}
 	for _, x := range all {
-		if !slices.ContainsFunc(All(), func(s Suite) bool { return s.Kernel == "" && s.runs(x) }) && !inParts(x) && !inGuests(x) {
+		table := slices.DeleteFunc(All(), func(s Suite) bool { return !s.tests(x) })
+		isHere := func(s Suite) bool { return s.Kernel == "" }
+		if !slices.ContainsFunc(table, func(s Suite) bool { return s.runs(x) && (isHere(s) || !slices.ContainsFunc(table, isHere)) }) {
 			t.Errorf("no suite runs %s of %s: add it to a row in integration/suites", x.name, path.Join(x.module, x.folder))
 		}
 	}
 }
 
-// TestEverySuiteHasTests: the patterns of each row match something.
+// TestEverySuiteHasTests: the patterns of each row match something, and another row runs the
+// subtests that a row skips.
 func TestEverySuiteHasTests(t *testing.T) {
 	all := testsOf(t)
 	for _, s := range All() {
-		if len(s.Command) == 0 && !slices.ContainsFunc(all, func(x test) bool { return s.runs(x) || s.runsPart(x) }) {
+		if len(s.Command) == 0 && !slices.ContainsFunc(all, func(x test) bool { return s.tests(x) && s.matches(x) }) {
 			t.Errorf("no test matches the row of %s", s.Name)
+		}
+		if strings.Contains(s.Skip, "/") && !slices.ContainsFunc(All(), func(other Suite) bool {
+			return other.Run == s.Skip && other.Kernel == s.Kernel && slices.Equal(other.Packages, s.Packages)
+		}) {
+			t.Errorf("%s skips the subtests %s: add a row that runs them", s.Name, s.Skip)
 		}
 		for _, folder := range slices.Concat(s.Reads, s.Starts, s.About) {
 			if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(folder, "/..."))); err != nil {
@@ -49,56 +58,22 @@ func TestEverySuiteHasTests(t *testing.T) {
 	}
 }
 
-// inParts says whether the subtests of a test are divided between suites: what one runs another one
-// skips.
-func inParts(x test) bool {
-	for _, s := range All() {
-		for _, other := range All() {
-			if s.Kernel == "" && other.Kernel == "" && s.Run != "" && s.runsPart(x) && s.Run == other.Skip && other.runsMost(x) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// inGuests says whether suites run a test, and its whole package, in virtual machines only, which
-// is so for what this machine cannot do at all.
-func inGuests(x test) bool {
-	return slices.ContainsFunc(All(), func(s Suite) bool { return s.Kernel != "" && s.runs(x) }) &&
-		slices.ContainsFunc(All(), func(s Suite) bool { return s.Kernel != "" && s.Run == "" && s.tests(x) })
-}
-
-// runs says whether the suite runs a test with all of its subtests.
+// runs reports whether the suite runs a test of its packages with all subtests that Skip does not
+// name.
 func (s Suite) runs(x test) bool {
-	return !strings.Contains(s.Skip, "/") && s.runsMost(x) && !matches(s.Skip, x.name, false)
+	isSkipped := s.Skip != "" && !strings.Contains(s.Skip, "/") && regexp.MustCompile(s.Skip).MatchString(x.name)
+	return s.Fuzz == "" && !strings.Contains(s.Run, "/") && s.matches(x) && !isSkipped
 }
 
-// runsMost says whether the suite runs a test with all of its subtests but those that Skip names.
-func (s Suite) runsMost(x test) bool {
-	return s.Fuzz == "" && !strings.Contains(s.Run, "/") && s.tests(x) && matches(s.Run, x.name, true)
-}
-
-// runsPart says whether the suite runs a test with some of its subtests, or as a fuzz target.
-func (s Suite) runsPart(x test) bool {
-	if s.Fuzz != "" {
-		return s.tests(x) && s.Fuzz == x.name
-	}
+// matches reports whether the suite runs at least some subtests of a test, or fuzzes it.
+func (s Suite) matches(x test) bool {
 	top, _, _ := strings.Cut(s.Run, "/")
-	return s.tests(x) && matches(top, x.name, true)
+	return s.Fuzz == x.name || s.Fuzz == "" && regexp.MustCompile(top).MatchString(x.name)
 }
 
 // tests reports whether the suite tests the package of a test.
 func (s Suite) tests(x test) bool {
 	return s.Module == x.module && s.hasPackage(path.Join(x.module, x.folder))
-}
-
-// matches is how go test matches the first element of a pattern; preset is what an empty one says.
-func matches(pattern, name string, preset bool) bool {
-	if pattern == "" {
-		return preset
-	}
-	return regexp.MustCompile(pattern).MatchString(name)
 }
 
 // testsOf reads all tests and fuzz targets from the sources.

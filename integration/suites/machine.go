@@ -2,7 +2,6 @@ package suites
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -50,13 +49,10 @@ func percent(part, whole time.Duration) string {
 // ParsePressure returns how long at least one task has waited for a core since the machine started,
 // from the text of /proc/pressure/cpu; 0 if the text has no such figure.
 func ParsePressure(text string) time.Duration {
-	for line := range strings.Lines(text) {
-		var micro int64
-		if _, total, found := strings.Cut(line, "total="); found && strings.HasPrefix(line, "some ") {
-			if _, err := fmt.Sscanf(total, "%d", &micro); err == nil {
-				return time.Duration(micro) * time.Microsecond
-			}
-		}
+	var share float64
+	var micro int64
+	if _, err := fmt.Sscanf(text, "some avg10=%f avg60=%f avg300=%f total=%d", &share, &share, &share, &micro); err != nil {
+		return 0
 	}
-	return 0
+	return time.Duration(micro) * time.Microsecond
 }

@@ -11,7 +11,7 @@ func TestParsePressure(t *testing.T) {
 	if got := ParsePressure(text); got != 69991673*time.Microsecond {
 		t.Error(got)
 	}
-	for _, wrong := range []string{"", "full total=5\n", "some avg10=1\n", "some total=x\n"} {
+	for _, wrong := range []string{"", "full total=5\n", "some avg10=1\n", "some avg10=0.00 avg60=0.00 avg300=0.00 total=x\n"} {
 		if got := ParsePressure(wrong); got != 0 {
 			t.Errorf("%q: %s", wrong, got)
 		}
