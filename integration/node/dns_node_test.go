@@ -67,15 +67,7 @@ func buildDNSPrograms(t testing.TB) dnsPrograms {
 func newDNSNode(t testing.TB, programs dnsPrograms) *dnsNode {
 	t.Helper()
 	layout := netns.Manual().Only(here)
-	lab, err := netns.New(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := lab.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	lab := netns.ForTest(t, layout)
 	d := &dnsNode{t: t, ctx: (2 * wait.Usual).Context(t), node: lab.Node(here), client: lab.Client(here), manifests: t.TempDir(), dir: t.TempDir(), programs: programs}
 	d.namespaces = append(d.namespaces, d.node.Namespace)
 	for _, p := range lab.Pods() {

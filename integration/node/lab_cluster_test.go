@@ -37,17 +37,10 @@ func newLabCluster(t *testing.T) labCluster {
 
 func labClusterOf(t *testing.T, layout netns.Layout) labCluster {
 	t.Helper()
-	l, err := netns.New(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := netns.ForTest(t, layout)
 	c := labCluster{Lab: l, t: t, ctx: (2 * wait.Usual).Context(t), node: l.Node(here)}
 	c.Cluster = apiserver.ForTest(t, apiserver.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
+	var err error
 	c.api, err = kubernetes.NewForConfig(c.Admin())
 	c.must(err)
 	for _, n := range netns.NewManifests(t.TempDir(), layout).Nodes {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/wait"
@@ -20,18 +19,7 @@ import (
 func build(t *testing.T, layout Layout) *Lab {
 	t.Helper()
 	need.Root(t)
-	began := time.Now()
-	l, err := New(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("built %d namespaces in %s", len(l.namespaces()), time.Since(began).Round(time.Millisecond))
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
+	return ForTest(t, layout)
 }
 
 // Every Pod, node and the client outside reach every Pod by its own address, on the first

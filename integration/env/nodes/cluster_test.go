@@ -200,15 +200,7 @@ func TestInANamespace(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	layout := netns.Manual().Only("bj-1")
-	l, err := netns.New(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := netns.ForTest(t, layout)
 	c := ForTest(t, Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
 	n := layout.Nodes[0]
 	c.AddNodes(t, Node{Name: n.Name, Labels: n.Labels, Addrs: n.Addrs, PodCIDRs: n.PodCIDRs})

@@ -26,15 +26,7 @@ type world struct {
 func newWorld(t *testing.T, deadline time.Duration) *world {
 	t.Helper()
 	need.IPTables(t)
-	l, err := netns.New(netns.Manual().Only("bj-1", "bj-3"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := netns.ForTest(t, netns.Manual().Only("bj-1", "bj-3"))
 	w := &world{Lab: l, t: t, client: &Client{Who: OfLab, Deadline: deadline}}
 	for _, f := range netns.Families() {
 		to := netip.AddrPortFrom(l.Pod("beijing-v9zdr").Addr(f), netns.EchoPort)
