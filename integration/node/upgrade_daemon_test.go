@@ -2,13 +2,11 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
@@ -55,7 +53,7 @@ func TestDaemon(t *testing.T) {
 				}
 			}
 			calls.End()
-			w.answered(calls, inUnit)
+			must(t, calls.AnsweredBy(inUnit...))
 			w.stop()
 
 			w.node(today.gridproxy, "cleanup", "--iptables-variant", variant)
@@ -93,9 +91,7 @@ type upgradedNode struct {
 func newUpgradedNode(t *testing.T, variant string) *upgradedNode {
 	t.Helper()
 	layout := netns.Manual().Only(here, "bj-3", "gz-2")
-	l, err := netns.New(layout)
-	must(t, err)
-	t.Cleanup(func() { must(t, l.Close()) })
+	l := netns.ForTest(t, layout)
 	w := &upgradedNode{Lab: l, t: t, ctx: (2 * wait.Usual).Context(t), variant: variant, manifests: netns.NewManifests(t.TempDir(), layout)}
 	everywhere := []*netns.Pod{l.Pod("beijing-wrx7r"), l.Pod("beijing-v9zdr"), l.Pod("guangzhou-hhmt2")}
 	w.serve("closed", closedIP, everywhere, confine)
@@ -164,20 +160,4 @@ func (w *upgradedNode) rules() []string {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// answered wants every call to have been answered in the unit.
-func (w *upgradedNode) answered(calls *traffic.Calls, pods []string) {
-	w.t.Helper()
-	attempts := calls.Between(time.Time{}, time.Now())
-	var wrong []string
-	for _, a := range attempts {
-		if a.Err != nil || !slices.Contains(pods, a.Pod) {
-			wrong = append(wrong, fmt.Sprintf("%q answered: %v", a.Pod, a.Err))
-		}
-	}
-	if len(attempts) == 0 || len(wrong) > 0 {
-		w.t.Fatalf("of %d connections %d were not answered in the unit: %v", len(attempts), len(wrong), wrong)
-	}
-	w.t.Logf("%d connections, all answered in the unit", len(attempts))
 }

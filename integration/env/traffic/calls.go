@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -115,6 +116,20 @@ func (c *Calls) Between(from, until time.Time) []Attempt {
 		}
 	}
 	return all
+}
+
+// AnsweredBy returns an error unless every connection was answered by one of these Pods.
+func (c *Calls) AnsweredBy(pods ...string) error {
+	all := c.Between(time.Time{}, time.Now())
+	wrong := slices.DeleteFunc(slices.Clone(all), func(a Attempt) bool { return a.Err == nil && slices.Contains(pods, a.Pod) })
+	if len(all) == 0 {
+		return errors.New("no connection was made")
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("of %d connections %d were not answered by one of %s, the first, %s: %q answered (%v)",
+			len(all), len(wrong), pods, wrong[0].Way, wrong[0].Pod, wrong[0].Err)
+	}
+	return nil
 }
 
 // Settle waits until every connection that was begun before a moment has come to its end.
