@@ -100,6 +100,7 @@ func trialModule(t *testing.T) (*runner, func(test string) suites.Suite) {
 // TestSecondTry: a failure that repeats is refused, and one that does not is unsteady, with the
 // seed of the first try. A proof of a fault gets no second try.
 func TestSecondTry(t *testing.T) {
+	t.Parallel()
 	r, suiteOf := trialModule(t)
 	for _, c := range []struct {
 		test  string
@@ -130,13 +131,14 @@ func TestSecondTry(t *testing.T) {
 
 // TestSecondTryIsCut: a second try that the deadline of the run ends proves nothing.
 func TestSecondTryIsCut(t *testing.T) {
+	t.Parallel()
 	r, suiteOf := trialModule(t)
 	s := suiteOf("TestHangs")
 	first := r.run(t.Context(), []suites.Suite{s})
 	if len(first[0].Summary.FailedTests) != 1 {
 		t.Fatalf("%+v", first)
 	}
-	r.config.budget = suites.Budget{Start: time.Now(), Deadline: 30 * time.Second}
+	r.config.budget = suites.Budget{Start: time.Now(), Deadline: 25 * time.Second}
 	got := r.tryAgain(t.Context(), []suites.Suite{s}, first)
 	if got[0].Outcome != suites.Broken || len(got[0].Notes) != 1 || !strings.Contains(got[0].Notes[0], "not proven: cut: no time left") {
 		t.Errorf("%+v", got)

@@ -29,10 +29,11 @@ func runnerOf(t *testing.T, script string, limit time.Duration, budget suites.Bu
 
 // TestOutcomes: how a command ends is how its suite ends, and its output is kept.
 func TestOutcomes(t *testing.T) {
+	t.Parallel()
 	none := func() (b suites.Budget) { return b }
 	late := func() suites.Budget { return suites.Budget{Start: time.Now().Add(-time.Hour), Soft: time.Hour} }
 	over := func() suites.Budget {
-		return suites.Budget{Start: time.Now().Add(-time.Hour), Deadline: time.Hour + 28*time.Second}
+		return suites.Budget{Start: time.Now().Add(-time.Hour), Deadline: time.Hour + 22*time.Second}
 	}
 	for _, c := range []struct {
 		script string
@@ -63,6 +64,7 @@ func TestOutcomes(t *testing.T) {
 // TestPreparationCut: a tool that is still being built at the deadline of the whole run is no
 // failure of the suite that needs it; one that cannot be built is.
 func TestPreparationCut(t *testing.T) {
+	t.Parallel()
 	const builder = "package main\n\nimport (\n\t\"os\"\n\t\"time\"\n)\n\nfunc main() { time.Sleep(%s); os.Exit(1) }\n"
 	for _, c := range []struct {
 		takes  string
@@ -106,6 +108,7 @@ func TestUnavailable(t *testing.T) {
 
 // TestKillsAll: at the limit, what the command has started ends too, even if it ignores SIGTERM.
 func TestKillsAll(t *testing.T) {
+	t.Parallel()
 	r, s := runnerOf(t, `trap "" TERM; sleep 600 & echo $! > child; wait; sleep 600`, time.Second, suites.Budget{})
 	r.run(t.Context(), []suites.Suite{s})
 	text, err := os.ReadFile(filepath.Join(r.root, "child"))
@@ -127,6 +130,7 @@ func alive(pid int) bool {
 
 // TestInterrupted: Ctrl-C ends what runs and starts nothing more.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	r, s := runnerOf(t, "echo started; sleep 600", time.Hour, suites.Budget{})
 	alone := s
 	alone.Name, alone.Alone = "alone", true
