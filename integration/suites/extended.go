@@ -141,12 +141,12 @@ func longNodeSuites() []Suite {
 func randomSuites() []Suite {
 	return []Suite{{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
-		About:  []string{"topology", "rules", "controller/expand", "controller/site/assign", "cmd/gridproxy/explain"},
-		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers and Grids.",
+		About:  []string{"topology", "rules", "controller/expand", "controller/federation/plan", "controller/site/assign", "cmd/gridproxy/explain"},
+		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers, Grids and their distribution.",
 		Packages: []string{
 			"./topology", "./topology/manifest", "./topology/object", "./topology/watch",
 			"./rules", "./rules/ipvs", "./rules/conntrack", "./rules/syncer",
-			"./controller/expand", "./controller/site/assign", "./cmd/gridproxy/explain",
+			"./controller/expand", "./controller/federation/plan", "./controller/site/assign", "./cmd/gridproxy/explain",
 		},
 		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	}, {
