@@ -1,12 +1,14 @@
 package agreement
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"runtime"
-	"time"
+
+	"gridproxy/integration/env/wait"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -81,24 +83,14 @@ func furnish(addrs []netip.Addr) error {
 			return fmt.Errorf("adding %v to the loopback interface: %w", addr, err)
 		}
 	}
-	return awaitRoutes(addrs)
-}
-
-// awaitRoutes returns when all addresses are the namespace's own: the kernel makes the
-// local routes of IPv6 ones a moment after the addresses.
-func awaitRoutes(addrs []netip.Addr) error {
-	deadline := time.Now().Add(10 * time.Second)
-	for _, addr := range addrs {
-		for {
+	// The kernel makes the local routes of IPv6 a moment after the addresses.
+	return wait.Usual.For(context.Background(), func(context.Context) error {
+		for _, addr := range addrs {
 			routes, err := netlink.RouteGet(addr.AsSlice())
-			if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
-				break
+			if err != nil || len(routes) == 0 || routes[0].Type != unix.RTN_LOCAL {
+				return fmt.Errorf("the route to %v in a new network namespace is not local: %v (%w)", addr, routes, err)
 			}
-			if time.Now().After(deadline) {
-				return fmt.Errorf("waiting for the local route to %v in a new network namespace: got %v (%v)", addr, routes, err)
-			}
-			time.Sleep(time.Millisecond)
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -4,13 +4,13 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/wait"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -28,25 +28,12 @@ func enterNamespace(t testing.TB, addrs ...string) {
 		addr.Flags = unix.IFA_F_NODAD
 		must(t, netlink.AddrAdd(lo, addr))
 	}
-	awaitRoutes(t, addrs)
-}
-
-// awaitRoutes waits until the kernel delivers every address locally: for IPv6 it makes the
-// routes some time after the address.
-func awaitRoutes(t testing.TB, addrs []string) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
 	for _, a := range addrs {
-		for {
+		// The kernel makes the routes of IPv6 some time after the address.
+		wait.Until(t, "the kernel delivers "+a+" locally", func() error {
 			routes, err := netlink.RouteGet(net.ParseIP(a))
-			if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("no local route to %s: %v, %v", a, routes, err)
-			}
-			runtime.Gosched()
-		}
+			return wait.Check(err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL, "%v, %v", routes, err)
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/need"
+	"gridproxy/integration/env/wait"
 	"gridproxy/rules"
 	"gridproxy/rules/conntrack"
 	"gridproxy/rules/iptables"
@@ -202,12 +203,10 @@ func TestExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range machine {
-		end := time.Now().Add(20 * time.Second)
-		for ask(t, m.clusterIP) != "the cluster's" {
-			if time.Now().After(end) {
-				t.Fatalf("queries to %s are still led to the server of this node", m.clusterIP)
-			}
-		}
+		wait.Until(t, "queries to "+m.clusterIP+" are led to the cluster's server", func() error {
+			got := ask(t, m.clusterIP)
+			return wait.Check(got == "the cluster's", "%q answers", got)
+		})
 	}
 }
 

@@ -129,32 +129,20 @@ func ask(t *testing.T, c *http.Client, method, path string) (*http.Response, err
 // expect sends n requests, and expects the whole answer of s each time.
 func expect(t *testing.T, c *http.Client, n int, method, path string, s *server) {
 	t.Helper()
-	limit := time.Now().Add(deadline)
 	for i := range n {
-		r, err := ask(t, c, method, path)
-		for errors.Is(err, net.ErrClosed) && time.Now().Before(limit) { // HTTP/2 learns of it a moment later
-			r, err = ask(t, c, method, path)
-		}
-		if err != nil {
-			t.Fatalf("%s %s, number %d: %v", method, path, i, err)
-		}
+		var r *http.Response
+		wait.Until(t, fmt.Sprintf("an answer to %s %s, number %d", method, path, i), func() (err error) {
+			if r, err = ask(t, c, method, path); err != nil && !errors.Is(err, net.ErrClosed) { // HTTP/2 learns of it a moment later
+				err = wait.Stop(err)
+			}
+			return err
+		})
 		body, err := io.ReadAll(r.Body)
 		_ = r.Body.Close()
 		if want := fmt.Sprintf("%s %d", s.Listener.Addr(), s.status.Load()); err != nil || string(body) != want {
 			t.Fatalf("%s %s, number %d: got %q, %v, want %q", method, path, i, body, err, want)
 		}
 	}
-}
-
-// until waits for a condition.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	wait.Until(t, what, func() error {
-		if !is() {
-			return errors.New("not yet")
-		}
-		return nil
-	})
 }
 
 // both runs a test for HTTP/2 and HTTP/1.1. Tests that need a connection to be reused cannot run
@@ -228,7 +216,10 @@ func TestWatchesOfALeftServerEnd(t *testing.T) {
 				t.Errorf("the watch of a server that is left: %q, %v", got, err)
 			}
 		}
-		until(t, "all connections to an abandoned server to be closed", func() bool { return a.connections() == 0 })
+		wait.Until(t, "all connections to an abandoned server are closed", func() error {
+			open := a.connections()
+			return wait.Check(open == 0, "%d are open", open)
+		})
 		expect(t, c, 1, "GET", "/x", b)
 	})
 }
@@ -332,7 +323,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 			expect(t, c, 1, "POST", "/x", a) // has made its one connection
 		}
 		errs := make(chan error, 2*enough+2)
-		wait := func(path string) {
+		hang := func(path string) {
 			r, err := ask(t, c, "GET", path)
 			if err == nil {
 				_ = r.Body.Close()
@@ -340,9 +331,9 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 			errs <- err
 		}
 		for range 2 * enough {
-			go wait("/hang/x") // one read that is too large
+			go hang("/hang/x") // one read that is too large
 		}
-		go wait("/hang/y")
+		go hang("/hang/y")
 		for range 2*enough + 1 {
 			select {
 			case <-a.hanging:
@@ -350,15 +341,15 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 				t.Fatalf("one kind of reads that wait is enough: %v", err)
 			}
 		}
-		until(t, "two kinds of reads are late", func() bool {
+		wait.Until(t, "two kinds of reads are late", func() error {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			return len(d.states[0].failures) == 2
+			return wait.Check(len(d.states[0].failures) == 2, "%d are", len(d.states[0].failures))
 		})
 		if d.start() != 0 || a.connections() == 0 {
 			t.Error("two kinds of reads that wait are enough")
 		}
-		go wait("/hang/z")
+		go hang("/hang/z")
 		for range 2*enough + 2 {
 			if err := <-errs; !errors.Is(err, net.ErrClosed) {
 				t.Errorf("a request that waits for a server that is left: %v", err)

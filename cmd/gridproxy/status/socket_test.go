@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"gridproxy/cmd/gridproxy/health"
+	"gridproxy/integration/env/wait"
 )
 
 // TestLeftOver: a socket at which no process listens any more is named as such.
@@ -49,10 +49,8 @@ func TestIdleConnections(t *testing.T) {
 	if _, err := Ask(t.Context(), path); err == nil || !strings.Contains(err.Error(), "did not answer within") {
 		t.Errorf("more than %d connections are served: %v", maxConnections, err)
 	}
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		if _, err := Ask(t.Context(), path); err == nil {
-			return
-		}
-	}
-	t.Error("idle connections do not end")
+	wait.Until(t, "idle connections end", func() error {
+		_, err := Ask(t.Context(), path)
+		return err
+	})
 }

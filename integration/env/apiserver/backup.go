@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
+
+	"gridproxy/integration/env/wait"
 )
 
 // Backup copies what etcd has into a folder. etcd stands still meanwhile, so that its files are
@@ -18,12 +19,9 @@ func (c *Cluster) Backup(ctx context.Context, dir string) error {
 		return fmt.Errorf("halting etcd: %w", err)
 	}
 	defer func() { _ = c.etcd.process.Signal(syscall.SIGCONT) }() // it has ended, or goes on
-	for !halted(c.etcd.PID()) {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting until etcd stands still: %w", ctx.Err())
-		case <-time.After(time.Millisecond):
-		}
+	halt := func(context.Context) error { return wait.Check(halted(c.etcd.PID()), "it runs") }
+	if err := wait.For(ctx, halt); err != nil {
+		return fmt.Errorf("waiting until etcd stands still: %w", err)
 	}
 	if err := os.CopyFS(dir, os.DirFS(dataDir(c.options))); err != nil {
 		return fmt.Errorf("copying the files of etcd: %w", err)
