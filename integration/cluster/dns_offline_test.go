@@ -64,7 +64,7 @@ func (w *namesCluster) offline() {
 	w.saved(time.Now(), site...)
 	w.must(w.CutOff(w.Machine(site[0]), w.Machine(site[1])))
 	defer func() { w.must(w.Rejoin(w.Machine(site[0]), w.Machine(site[1]))) }()
-	w.until(time.Now().Add((outsideTTL + 1) * time.Second)) // it is over: an answer is a stale one
+	until(w.t, time.Now().Add((outsideTTL+1)*time.Second)) // it is over: an answer is a stale one
 	for _, machine := range site {
 		w.must(w.check(machine, expectedName{name: askedName, qtype: dns.TypeA, beijing: outsideAddr}))
 		w.failsSoon(machine)
@@ -170,14 +170,6 @@ func (w *namesCluster) runsAnew(machine, command, before string) {
 	wait.Until(w.t, command+" runs again on "+machine, func() error {
 		pid, err := w.processID(machine, command)
 		return errors.Join(err, wait.Check(pid != before, "process %s has not ended", pid))
-	})
-}
-
-func (w *namesCluster) until(moment time.Time) {
-	w.t.Helper()
-	wait.Until(w.t, "a TTL is over", func() error {
-		left := time.Until(moment)
-		return wait.Check(left <= 0, "%s are left", left)
 	})
 }
 

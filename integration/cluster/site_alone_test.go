@@ -211,9 +211,9 @@ const beforeReturn = 2 * time.Second
 // proxy and Service.
 func (w *siteCluster) askThrough(when string, after time.Duration, services ...string) map[string]map[string]traffic.Tally {
 	w.t.Helper()
-	w.until(w.began.Add(after - beforeReturn))
+	until(w.t, w.began.Add(after-beforeReturn))
 	c := w.clients(services...)
-	w.until(time.Now().Add(beforeReturn))
+	until(w.t, time.Now().Add(beforeReturn))
 	w.rejoin()
 	w.t.Logf("%s: it lasted %s", when, w.returned.Sub(w.began).Round(100*time.Millisecond))
 	w.each(func(s *remoteSite) error {
@@ -221,7 +221,7 @@ func (w *siteCluster) askThrough(when string, after time.Duration, services ...s
 		w.figures.set(when+": everything is right", s.proxy, "%s after the return", time.Since(w.returned).Round(100*time.Millisecond))
 		return err
 	})
-	w.until(w.returned.Add(afterReturn))
+	until(w.t, w.returned.Add(afterReturn))
 	sums := w.stop(c)
 	for proxy, sum := range sums {
 		for service, got := range sum {

@@ -200,11 +200,11 @@ func (w *siteCluster) rejoin() {
 }
 
 // until waits for a moment, which is part of what is tested.
-func (w *siteCluster) until(moment time.Time) {
-	w.t.Helper()
+func until(t *testing.T, moment time.Time) {
+	t.Helper()
 	select {
-	case <-w.t.Context().Done():
-		w.t.Fatal(w.t.Context().Err())
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
 	// real time: the moment is part of what is tested
 	case <-time.After(time.Until(moment)):
 	}
