@@ -71,6 +71,17 @@ func TestStandstill(t *testing.T) {
 	})
 }
 
+// TestContext: a context ends with its patience, and says so.
+func TestContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := Patience(3).Context(t)
+		<-ctx.Done()
+		if err := context.Cause(ctx); !strings.Contains(err.Error(), "3 turns") {
+			t.Errorf("the context ended with %v", err)
+		}
+	})
+}
+
 // TestUntilEndsTheTest: the failure names the state and what was seen last.
 func TestUntilEndsTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
