@@ -388,26 +388,6 @@ func TestServiceProxyName(t *testing.T) {
 	}
 }
 
-// The scenarios that SuperEdge's own (disabled) tests describe: a node moves to another
-// unit, then another node does; a Service gains the annotation.
-func TestNodeAndServiceChanges(t *testing.T) {
-	c := cluster{node: "host", nodes: "host region=1, node-1 region=1, node-2 region=2", keys: `["region"]`,
-		endpoints: []string{"10.0.0.1@host", "10.0.0.2@node-1", "10.0.0.3@node-2"}}
-	var memo Memo
-	for i, step := range []struct{ nodes, keys, want string }{
-		{"host region=1, node-1 region=1, node-2 region=2", `["region"]`, "10.0.0.1 10.0.0.2"},
-		{"host region=2, node-1 region=1, node-2 region=2", `["region"]`, "10.0.0.1 10.0.0.3"},
-		{"host region=2, node-1 region=1, node-2 region=3", `["region"]`, "10.0.0.1"},
-		{"host region=2, node-1 region=1, node-2 region=3", "-", "10.0.0.1 10.0.0.2 10.0.0.3"},
-		{"host region=1, node-1 region=1, node-2 region=2", `["region"]`, "10.0.0.1 10.0.0.2"},
-	} {
-		c.nodes, c.keys = step.nodes, step.keys
-		if got := addressesOf(memo.Resolve(c.snapshot(), Config{}).Ports[0].Cluster); got != step.want {
-			t.Errorf("step %d: endpoints = %q, want %q", i, got, step.want)
-		}
-	}
-}
-
 func TestReasons(t *testing.T) {
 	c := cluster{node: "a", nodes: "a zone=x, c zone=y, d", keys: `["zone"]`,
 		endpoints: []string{"10.0.0.1@a", "10.0.0.3@c", "10.0.0.4@d", "10.0.0.5@ghost", "10.0.0.6"}}
@@ -419,27 +399,6 @@ func TestReasons(t *testing.T) {
 	want := []string{"10.0.0.3: other unit", "10.0.0.4: its node has no unit", "10.0.0.5: its node is unknown", "10.0.0.6: no nodeName"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
-	}
-}
-
-func TestParseAddrAndPrefix(t *testing.T) {
-	for text, want := range map[string]string{"172.30.0.041": "172.30.0.41", "000.0.0.0": "0.0.0.0", "fd00::1": "fd00::1", "::ffff:1.2.3.4": "1.2.3.4"} {
-		if got, err := ParseAddr(text); err != nil || got != netip.MustParseAddr(want) {
-			t.Errorf("ParseAddr(%q) = %v, %v; want %s", text, got, err, want)
-		}
-	}
-	for text, want := range map[string]string{" 10.1.2.3/8": "10.0.0.0/8", "010.0.0.0/8": "10.0.0.0/8", "fd00::1/64": "fd00::/64"} {
-		if got, err := ParsePrefix(text); err != nil || got != netip.MustParsePrefix(want) {
-			t.Errorf("ParsePrefix(%q) = %v, %v; want %s", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "1.2.3", "1.2.3.4.5", "a.b.c.d", "fe80::1%eth0", "1..2.3", "256.1.1.1"} {
-		if got, err := ParseAddr(text); err == nil {
-			t.Errorf("ParseAddr(%q) = %v, want an error", text, got)
-		}
-		if _, err := ParsePrefix(text + "/8"); err == nil {
-			t.Errorf("ParsePrefix(%q/8): want an error", text)
-		}
 	}
 }
 

@@ -57,19 +57,3 @@ func TestWatched(t *testing.T) {
 		})
 	}
 }
-
-// TestMemoForgetsAnotherWatch: a key that comes to be watched is decided on again, although no
-// label of a node changes.
-func TestMemoForgetsAnotherWatch(t *testing.T) {
-	var memo Memo
-	s := cluster{node: "a", nodes: "a rack=1", keys: `["rack","*"]`, policy: "Ordered", endpoints: []string{"10.0.0.2@elsewhere"}}.snapshot()
-	for _, step := range []struct {
-		watched map[string]bool
-		want    string
-	}{{map[string]bool{}, ""}, {map[string]bool{"rack": true}, "10.0.0.2"}, {map[string]bool{}, ""}, {nil, "10.0.0.2"}} {
-		s.Watched = step.watched
-		if got := addressesOf(memo.Resolve(s, Config{}).Ports[0].Cluster); got != step.want {
-			t.Errorf("watched %v: endpoints %q, want %q", step.watched, got, step.want)
-		}
-	}
-}

@@ -2,7 +2,6 @@ package agreement
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
 
@@ -170,67 +168,6 @@ func (w world) nodeOf(ip string) string {
 	return w.addrs[i].node
 }
 
-// TestSeedCases: the cases that the seeds and their tests tell of.
-func TestSeedCases(t *testing.T) {
-	manual := map[string]labels.Set{} // the six nodes of the manual
-	for _, n := range []string{"1", "2", "3"} {
-		manual["bj-"+n] = labels.Set{"location": "beijing"}
-		manual["gz-"+n] = labels.Set{"location": "guangzhou"}
-	}
-	manual["master"] = labels.Set{}
-	deployment := []located{{"10.0.0.70", "bj-1", false}, {"10.0.1.72", "bj-3", false}, {"10.0.0.139", "gz-2", false}, {"10.0.1.8", "gz-3", false}}
-	statefulset := []located{{"10.0.0.67", "bj-1", false}, {"10.0.0.136", "gz-1", false}, {"10.0.0.138", "gz-2", false}, {"10.0.1.7", "gz-3", false}}
-	small := map[string]labels.Set{"node0": {"zone1": "nodeunit1"}, "node1": {"zone1": "nodeunit2"}, "node2": {"zone1": "nodeunit2"}}
-	echo := []located{{"10.0.0.1", "node0", false}, {"10.0.0.2", "node1", false}, {"10.0.0.3", "node2", false}}
-	pair := func(ours, theirs labels.Set) world {
-		return world{host: "host", nodes: map[string]labels.Set{"host": ours, "peer": theirs}, addrs: []located{{"10.0.0.1", "peer", false}}, keys: []string{"zone"}}
-	}
-	twoKeys := pair(labels.Set{"foo": "1", "bar": "2"}, labels.Set{"foo": "9", "bar": "2"})
-	twoKeys.keys = []string{"foo", "bar"}
-	unknownHost := pair(labels.Set{"zone": "a"}, labels.Set{"zone": "a"})
-	unknownHost.host = "elsewhere"
-	unknownNode := pair(labels.Set{"zone": "a"}, labels.Set{"zone": "a"})
-	unknownNode.addrs = []located{{"10.0.0.1", "elsewhere", false}, {"10.0.0.2", "", false}}
-	notReady := pair(labels.Set{"zone": "a"}, labels.Set{"zone": "a"})
-	notReady.addrs[0].notReady = true
-	emptyList := pair(nil, nil)
-	emptyList.keys = []string{}
-	open := pair(nil, nil)
-	open.keys = nil
-
-	for _, tc := range []struct {
-		name  string
-		world world
-		want  []string
-	}{
-		{"manual, Beijing", world{"bj-2", manual, deployment, []string{"location"}}, []string{"10.0.0.70", "10.0.1.72"}},
-		{"manual, Guangzhou", world{"gz-1", manual, deployment, []string{"location"}}, []string{"10.0.0.139", "10.0.1.8"}},
-		{"manual, a node without the label", world{"master", manual, deployment, []string{"location"}}, nil},
-		{"manual, StatefulSet in Guangzhou", world{"gz-3", manual, statefulset, []string{"location"}}, []string{"10.0.0.136", "10.0.0.138", "10.0.1.7"}},
-		{"three nodes, alone in its unit", world{"node0", small, echo, []string{"zone1"}}, []string{"10.0.0.1"}},
-		{"three nodes, two in a unit", world{"node1", small, echo, []string{"zone1"}}, []string{"10.0.0.2", "10.0.0.3"}},
-		{"same value", pair(labels.Set{"zone": "a"}, labels.Set{"zone": "a"}), []string{"10.0.0.1"}},
-		{"other value", pair(labels.Set{"zone": "a"}, labels.Set{"zone": "b"}), nil},
-		{"endpoint's node unlabelled", pair(labels.Set{"zone": "a"}, nil), nil},
-		{"host unlabelled", pair(nil, labels.Set{"zone": "a"}), nil},
-		{"neither labelled", pair(nil, nil), nil},
-		{"host unknown", unknownHost, nil},
-		{"endpoint's node unknown, nodeName not set", unknownNode, nil},
-		{"two keys, the second matches", twoKeys, []string{"10.0.0.1"}},
-		{"not ready, same unit", notReady, []string{"10.0.0.1"}},
-		{"no annotation", open, []string{"10.0.0.1"}},
-		{"empty list", emptyList, []string{"10.0.0.1"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			want := slices.Sorted(slices.Values(tc.want))
-			if got := tc.world.seedAlgorithm(); !slices.Equal(got, want) {
-				t.Fatalf("the seeds' algorithm keeps %v, want %v", got, want)
-			}
-			tc.world.check(t, want)
-		})
-	}
-}
-
 // TestSeedAlgorithm: on its valid domain gridproxy keeps exactly the addresses that the
 // seeds' algorithm keeps.
 func TestSeedAlgorithm(t *testing.T) {
@@ -260,96 +197,4 @@ func TestSeedAlgorithm(t *testing.T) {
 	if kept == 0 {
 		t.Error("nothing was ever kept: the worlds drawn test nothing")
 	}
-}
-
-// TestSeedChanges: what the seeds' caches announce when a node's or a Service's labels
-// change, one changed Service each time, is what a Memo computes anew.
-func TestSeedChanges(t *testing.T) {
-	w := world{
-		host:  "hostname",
-		nodes: map[string]labels.Set{"hostname": {"region": "1"}, "node-1": {"region": "1"}, "node-2": {"region": "2"}},
-		addrs: []located{{"10.0.0.1", "hostname", false}, {"10.0.0.2", "node-1", false}, {"10.0.0.3", "node-2", false}},
-	}
-	s := twoServices(w)
-	all := "10.0.0.1 10.0.0.2 10.0.0.3"
-	var memo topology.Memo
-	view := memo.Resolve(s, topology.Config{})
-	expect(t, "at first", view, all, "10.0.0.1 10.0.0.2")
-
-	relabel := func(node, value string) {
-		s.Nodes = maps.Clone(s.Nodes)
-		s.Nodes[node] = labels.Set{"region": value}
-	}
-	annotate := func(service int, key, value string) {
-		s.Services = slices.Clone(s.Services)
-		s.Services[service] = s.Services[service].DeepCopy()
-		s.Services[service].Annotations[key] = value
-	}
-	for _, step := range []struct {
-		name     string
-		change   func()
-		no, with string // addresses of no-region and of region-1
-		changed  []string
-	}{
-		{"the host moves to region 2", func() { relabel("hostname", "2") }, all, "10.0.0.1 10.0.0.3", []string{"region-1"}},
-		{"node-2 moves to region 3", func() { relabel("node-2", "3") }, all, "10.0.0.1", []string{"region-1"}},
-		{"the host is back, node-2 too", func() { relabel("hostname", "1"); relabel("node-2", "2") }, all, "10.0.0.1 10.0.0.2", []string{"region-1"}},
-		{"another annotation changes", func() { annotate(0, "unrelated", "x") }, all, "10.0.0.1 10.0.0.2", nil},
-		{"no-region gets the key", func() { annotate(0, annotationKeys, `["region"]`) }, "10.0.0.1 10.0.0.2", "10.0.0.1 10.0.0.2", []string{"no-region"}},
-	} {
-		step.change()
-		next := memo.Resolve(s, topology.Config{})
-		expect(t, step.name, next, step.no, step.with)
-		if got := changed(view, next); !slices.Equal(got, step.changed) {
-			t.Errorf("%s: changed %v, want %v", step.name, got, step.changed)
-		}
-		view = next
-	}
-}
-
-// twoServices are no-region, which is open, and region-1, which is closed by region.
-func twoServices(w world) topology.Snapshot {
-	c := w.cluster()
-	svc, slice := c.Services[0], c.Slices[0]
-	c.Services, c.Slices = nil, nil
-	for i, name := range []string{"no-region", "region-1"} {
-		svc, slice := svc.DeepCopy(), slice.DeepCopy()
-		svc.Name, svc.UID, svc.Spec.ClusterIP = name, types.UID(name), fmt.Sprintf("10.96.0.%d", 10+i)
-		svc.Spec.ClusterIPs = []string{svc.Spec.ClusterIP}
-		slice.Name, slice.Labels[labelServiceName] = name+"-abcde", name
-		c.Services, c.Slices = append(c.Services, svc), append(c.Slices, slice)
-	}
-	c.Services[1].Annotations[annotationKeys] = `["region"]`
-	return w.read(c)
-}
-
-func expect(t *testing.T, when string, view topology.View, want ...string) {
-	t.Helper()
-	for i, port := range view.Ports {
-		if got := addresses(port); got != want[i] {
-			t.Errorf("%s: %s has %q, want %q", when, port.Name, got, want[i])
-		}
-	}
-}
-
-func addresses(port *topology.ServicePort) string {
-	text := ""
-	for i, e := range port.Cluster {
-		if i > 0 {
-			text += " "
-		}
-		text += e.Addr.Addr().String()
-	}
-	return text
-}
-
-// changed names the Services whose endpoints are others than before.
-func changed(before, after topology.View) []string {
-	var names []string
-	for i, port := range after.Ports {
-		if addresses(before.Ports[i]) != addresses(port) {
-			names = append(names, port.Name.Name)
-		}
-	}
-	return names
 }
