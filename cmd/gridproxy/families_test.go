@@ -1,70 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"gridproxy/integration/env/need"
-
-	"golang.org/x/sys/unix"
 )
-
-// hasTool reports whether a child process of the daemon runs a program.
-func (p *process) hasTool(name string) bool {
-	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well-formed
-	for _, file := range files {
-		stat, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent
-		if len(fields) < 2 || fields[1] != strconv.Itoa(p.cmd.Process.Pid) {
-			continue
-		}
-		if line, err := os.ReadFile(filepath.Dir(file) + "/cmdline"); err == nil && strings.Contains(string(line), name) {
-			return true
-		}
-	}
-	return false
-}
-
-// TestLockWhileStarting: another program holds the lock of iptables-legacy while the daemon starts,
-// for longer than the tools wait. IPv4 is written when the lock is free, and the daemon is not
-// ready before.
-func TestLockWhileStarting(t *testing.T) {
-	need.IPTables(t)
-	file := filepath.Join(t.TempDir(), "xtables.lock")
-	lock, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	if err == nil {
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
-	cmd := gridproxy("run", "--iptables-variant=legacy", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
-	cmd.Env = append(cmd.Env, "XTABLES_LOCKFILE="+file)
-	d := startCommand(t, newNamespace(t), cmd)
-	d.until(t, "the second family to be tried", func() bool { return d.hasTool("ip6tables-legacy") })
-	if err := lock.Close(); err != nil {
-		t.Fatal(err)
-	}
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
-	if rules := d.savedBy(t, "legacy"); !strings.Contains(rules, "-d 172.16.33.231/32") {
-		t.Errorf("the daemon is ready, but IPv4 is not written:\n%s", rules)
-	}
-	if a := d.get("/healthz", 10256); a.code != 200 || !strings.Contains(a.body, `"IPv4":{`) || !strings.Contains(a.body, `"IPv6":{`) {
-		t.Errorf("/healthz: %d %s", a.code, a.body)
-	}
-}
 
 // healthChecked is a Service with a health-check node port and an endpoint on a node.
 func healthChecked(node string, port int) string {

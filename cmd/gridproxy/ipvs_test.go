@@ -206,24 +206,3 @@ func output(t *testing.T, ns netns.NsHandle, input string, args ...string) strin
 func withScheduler(address, name string) string {
 	return strings.Replace(cluster(address, "beijing"), "annotations: {", "annotations: {"+topology.AnnotationScheduler+": "+name+", ", 1)
 }
-
-// TestWithoutIPVS: on a kernel without IPVS, mode ipvs ends at once with an error that says what is
-// missing and what to do. cleanup works.
-func TestWithoutIPVS(t *testing.T) {
-	if need.MissingIPVS() == "" {
-		t.Skip("this kernel has IPVS")
-	}
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
-	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--proxy-mode=ipvs")
-	if code := d.wait(t); code != command.Failure {
-		t.Errorf("exit code %d, want %d", code, command.Failure)
-	}
-	if d.logged("error: starting the IPVS backend: this kernel lacks what IPVS mode needs: ip_vs, ip_vs_rr") != 1 || d.logged("--proxy-mode=iptables") != 1 {
-		t.Errorf("output:\n%s", d.output.String())
-	}
-	if rules := d.rules(t); strings.Contains(rules, "-A") {
-		t.Errorf("it wrote rules:\n%s", rules)
-	}
-	d.cleanup(t)
-}

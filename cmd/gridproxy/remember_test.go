@@ -119,40 +119,6 @@ func TestSavedState(t *testing.T) {
 	})
 }
 
-// TestSavedStateIPVS: a machine after a reboot has the virtual servers of the saved state at once,
-// and what the API server says when it is back.
-func TestSavedStateIPVS(t *testing.T) {
-	need.IPVS(t)
-	machine := newNamespace(t)
-	api, address, closeAPI := serveIn(t, machine, "127.0.0.1:0")
-	n := newSavingNode(t, address)
-	n.flags = append(n.flags, "--proxy-mode=ipvs", "--reconnect-grace=0")
-	cluster := []need.FakeObject{
-		clusterIP("kubernetes", "10.96.0.1", 443), readyAt("kubernetes", "192.0.2.1"), clusterIP("web", "10.96.0.2", 80),
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bj-3"}},
-	}
-	put(t, api, append(cluster, readyAt("web", "10.0.0.70"))...)
-	d := n.start(machine)
-	d.until(t, "the virtual server of web", func() bool { return strings.Contains(d.virtualServers(t), bj1Line) })
-	d.stop(t, syscall.SIGTERM)
-	if err := closeAPI(); err != nil {
-		t.Fatal(err)
-	}
-
-	rebooted := newNamespace(t)
-	d = n.start(rebooted)
-	d.until(t, "the virtual server of web after a reboot", func() bool { return strings.Contains(d.virtualServers(t), bj1Line) })
-	if got := d.metric(t, stateFromDisk, 10249); got != 1 {
-		t.Errorf("%s is %v", stateFromDisk, got)
-	}
-	api, _, _ = serveIn(t, rebooted, address)
-	put(t, api, append(cluster, readyAt("web", "10.0.0.99"))...)
-	d.until(t, "the changes that were made meanwhile", func() bool {
-		servers := d.virtualServers(t)
-		return strings.Contains(servers, movedLine) && !strings.Contains(servers, bj1Line)
-	})
-}
-
 // TestWaveAfterReboot: the API server says of a site that was cut off that none of its endpoints is
 // ready. They are used for --reconnect-grace, unless they are deleted.
 func TestWaveAfterReboot(t *testing.T) {

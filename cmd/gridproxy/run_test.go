@@ -60,6 +60,7 @@ func TestRun(t *testing.T) {
 	}
 	write(t, manifests, cluster("10.0.0.98", "beijing"))
 	d.until(t, "the repaired manifests to take effect", func() bool { return strings.Contains(d.rules(t), "10.0.0.98:8080") })
+	d.until(t, "the recovery to be reported", func() bool { return d.logged("the manifests can be read again") == 1 })
 
 	if code := d.stop(t, syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d after SIGTERM", code)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,21 +73,6 @@ func TestRecoveredManifestsAreLogged(t *testing.T) {
 	if n := strings.Count(text.String(), again); n != 1 {
 		t.Errorf("recovered %d times, want 1:\n%s", n, text.String())
 	}
-}
-
-// TestRecoveredFolderIsLogged is TestRecoveredManifestsAreLogged of a whole daemon.
-func TestRecoveredFolderIsLogged(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "cluster.yaml"), cluster("10.0.0.70", "beijing"))
-	d := start(t, "--node-name=bj-3", "--manifests="+dir)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
-	bad := filepath.Join(dir, "bad.yaml")
-	write(t, bad, "{")
-	d.until(t, "the error", func() bool { return d.logged("bad.yaml: document 1") == 1 })
-	if err := os.Remove(bad); err != nil {
-		t.Fatal(err)
-	}
-	d.until(t, "the recovery", func() bool { return d.logged("the manifests can be read again") == 1 })
 }
 
 // TestCleanupRestoresSettings: cleanup --sysctls restores the settings that a daemon changed before
