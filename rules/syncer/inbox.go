@@ -19,7 +19,6 @@ type inbox struct {
 	hostMoved bool
 	leftOut   [2]bool      // by family, as the last run said
 	succeeded [2]time.Time // by family: end of the last run that did
-	complete  time.Time    // end of the last run in which no family failed
 	running   time.Time    // start of the run in progress; zero = none
 	progress  time.Time    // of the run in progress: its last step, at first its start
 	changed   func()       // called at the next change; nil = none waits for it
@@ -124,9 +123,6 @@ func (b *inbox) done(start, end time.Time, families rules.Outcomes) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.running, b.progress = time.Time{}, time.Time{}
-	if families.Err() == nil {
-		b.complete = end
-	}
 	for f, o := range families {
 		b.leftOut[f] = o.LeftOut != nil
 		switch {
@@ -175,16 +171,6 @@ func (b *inbox) lastSuccess(f rules.Family) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.succeeded[f]
-}
-
-// pendingAny is the time of the oldest change that the kernel does not hold yet for some family;
-// zero = none.
-func (b *inbox) pendingAny() time.Time { return earlier(b.pending(rules.IPv4), b.pending(rules.IPv6)) }
-
-func (b *inbox) lastComplete() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.complete
 }
 
 // forget drops what was taken: there is nothing yet that the kernel should hold.

@@ -106,7 +106,7 @@ func play(t *testing.T, events []event, reads time.Duration) error {
 		time.Sleep(testMin/2 + reads)
 		synctest.Wait()
 	}
-	pending := s.Pending()
+	pending := earlier(s.PendingOf(rules.IPv4), s.PendingOf(rules.IPv6))
 	cancel()
 	if err := <-ended; err != nil {
 		return fmt.Errorf("Run returned %w", err)

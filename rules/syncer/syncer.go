@@ -41,24 +41,18 @@ func New(c Config) *Syncer {
 	}
 }
 
-// Pending is the time of the oldest change that the kernel does not hold yet; zero = it holds
-// everything. A failed verification counts as a change, and so does a run in progress, so that a
-// run that hangs is noticed. Safe for concurrent use.
-func (s *Syncer) Pending() time.Time { return s.inbox.pendingAny() }
-
 // Progress is when the run in progress last made progress: its start, or the end of a later step of
 // a Backend that was not killed (rules.Progress); zero = no run is in progress. Safe for concurrent
 // use.
 func (s *Syncer) Progress() time.Time { return s.inbox.lastStep() }
 
-// LastSuccess is the end of the last run that succeeded; zero = none did. Safe for
-// concurrent use.
-func (s *Syncer) LastSuccess() time.Time { return s.inbox.lastComplete() }
-
-// PendingOf is Pending for one family. It is zero for a family that is left out.
+// PendingOf is the time of the oldest change of a family that the kernel does not hold yet; zero =
+// it holds everything, or the family is left out. A failed verification counts as a change, and so
+// does a run in progress, so that a run that hangs is noticed. Safe for concurrent use.
 func (s *Syncer) PendingOf(f rules.Family) time.Time { return s.inbox.pending(f) }
 
-// LastSuccessOf is LastSuccess for one family.
+// LastSuccessOf is the end of the last run that wrote a family; zero = none did. Safe for concurrent
+// use.
 func (s *Syncer) LastSuccessOf(f rules.Family) time.Time { return s.inbox.lastSuccess(f) }
 
 // Run syncs until ctx ends and the run in progress has ended, which is interrupted after 3 seconds.
