@@ -145,13 +145,7 @@ func (s *steps) finished(i int, before map[string]types.UID) error {
 		return err
 	}
 	waiting := 2 - (stepUnits - len(now))
-	for _, c := range g.Status.Conditions {
-		if c.Type == v1.ConditionDeletionHeld && c.Status == metav1.ConditionTrue && c.Reason == "BudgetSpent" &&
-			strings.HasPrefix(c.Message, fmt.Sprintf("%d units are lost and wait", waiting)) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%d units wait, and the conditions are %v", waiting, g.Status.Conditions)
+	return conditionIs(g.Status.Conditions, v1.ConditionDeletionHeld, metav1.ConditionTrue, "BudgetSpent", fmt.Sprintf("%d units are lost and wait", waiting))
 }
 
 // childrenOf are the UIDs of a Grid's children that are not being deleted.

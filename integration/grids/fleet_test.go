@@ -237,16 +237,15 @@ func memory(pid int, what string) string {
 	return what + " unknown"
 }
 
-// history watches the Deployments: which objects a name has had, and how often each was written. Writes that come
-// between two lists while the watch is broken are missed.
+// history watches the Deployments: which objects a name has had. What comes and goes between two
+// lists while the watch is broken is missed.
 type history struct {
-	mu     sync.Mutex
-	uids   map[string][]types.UID
-	writes map[string]int
+	mu   sync.Mutex
+	uids map[string][]types.UID
 }
 
 func newHistory(t *testing.T, rest cache.Getter) *history {
-	h := &history{uids: map[string][]types.UID{}, writes: map[string]int{}}
+	h := &history{uids: map[string][]types.UID{}}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: cache.NewListWatchFromClient(rest, "deployments", "default", selectfields.Everything()),
 		ObjectType:    &appsv1.Deployment{},
@@ -272,17 +271,9 @@ func (h *history) note(o any) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.writes[d.Name]++
 	if !slices.Contains(h.uids[d.Name], d.UID) {
 		h.uids[d.Name] = append(h.uids[d.Name], d.UID)
 	}
-}
-
-// written is how often a Deployment was written.
-func (h *history) written(name string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.writes[name]
 }
 
 // made is how many objects each name has had.

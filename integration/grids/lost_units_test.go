@@ -15,6 +15,7 @@ import (
 	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,7 @@ func TestGraceOutlivesControllers(t *testing.T) {
 	f.mergeInto(child, `{"metadata":{"finalizers":["example.com/hold"]}}`)
 	f.RemoveLabels(t, nodeName("unit-01", 0), "location")
 	lostAt := f.lostAt(child)
-	f.expectEvents("grid-00", "UnitLost", 1) // an Event is lost with a controller that is killed before it has sent it
+	expectEvents(t, f.client, "grid-00", "UnitLost", 1) // an Event is lost with a controller that is killed before it has sent it
 	leader.Kill()
 	f.follows(other)
 	t.Logf("the other leads %s after the loss", since(lostAt))
@@ -65,8 +66,8 @@ func TestGraceOutlivesControllers(t *testing.T) {
 	if after := f.lives(); !maps.Equal(before, after) {
 		t.Errorf("other children were %v and are %v", before, after)
 	}
-	f.expectEvents("grid-00", "UnitLost", 1)
-	f.expectEvents("grid-00", "UnitRemoved", 1)
+	expectEvents(t, f.client, "grid-00", "UnitLost", 1)
+	expectEvents(t, f.client, "grid-00", "UnitRemoved", 1)
 }
 
 // follows waits until a controller leads: it is the one that says that it has seen an edit.
@@ -91,7 +92,7 @@ func TestAllNodesDeleted(t *testing.T) {
 		}
 		f.overdue(before, 2*time.Second)
 	})
-	f.wantHeld(metav1.ConditionTrue)
+	f.wantCondition(v1.ConditionDeletionHeld, metav1.ConditionTrue)
 	f.poke("held")
 	f.wantLives(before)
 	c.Kill()
@@ -116,7 +117,7 @@ func TestAllNodesDeleted(t *testing.T) {
 		all = append(all, nodes.Node{Name: nodeName(unit, 0), Labels: map[string]string{"location": unit}})
 	}
 	f.AddNodes(t, all...)
-	f.wantHeld(metav1.ConditionFalse)
+	f.wantCondition(v1.ConditionDeletionHeld, metav1.ConditionFalse)
 	f.settled()
 	f.wantLives(before)
 	for name := range before {
@@ -142,7 +143,7 @@ func TestRekeyed(t *testing.T) {
 	f.mergeIntoGrid(`{"spec":{"gridUniqKey":"loctaion"}}`)
 	f.overdue(before, 2*time.Second)
 	f.wantCondition(v1.ConditionRekeyed, metav1.ConditionTrue)
-	f.expectEvents("grid-00", "Rekeyed", 1)
+	expectEvents(t, f.client, "grid-00", "Rekeyed", 1)
 	c.Kill()
 	f.controller(flags...).WaitReady(t)
 	f.poke("after a restart")
@@ -201,19 +202,14 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for _, c := range g.Status.Conditions {
-				if c.Type == v1.ConditionDeletionHeld && c.Reason == "BudgetSpent" && strings.HasPrefix(c.Message, "18 units are lost and wait") {
-					return nil
-				}
-			}
-			return fmt.Errorf("the conditions are %v", g.Status.Conditions)
+			return conditionIs(g.Status.Conditions, v1.ConditionDeletionHeld, metav1.ConditionTrue, "BudgetSpent", "18 units are lost and wait")
 		})
 		if n := len(f.lives()); n != 38 {
 			t.Errorf("%d children are left, want 38", n)
 		}
 	}
 	budgetSpent()
-	f.expectEvents("grid-00", "DeletionHeld", 1) // an Event is lost with a controller that is killed before it has sent it
+	expectEvents(t, f.client, "grid-00", "DeletionHeld", 1) // an Event is lost with a controller that is killed before it has sent it
 	for range 2 {
 		c.Kill()
 		c = f.controller(flags...)
@@ -221,7 +217,7 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 		f.poke("after a restart")
 		budgetSpent()
 	}
-	f.expectEvents("grid-00", "DeletionHeld", 1)
+	expectEvents(t, f.client, "grid-00", "DeletionHeld", 1)
 }
 
 // whilePaused does what shall count as one loss: else the grace of the unit that is lost first may
@@ -246,11 +242,6 @@ func (f *fleet) overdue(children map[string]types.UID, grace time.Duration) {
 	}
 }
 
-func (f *fleet) wantHeld(want metav1.ConditionStatus) {
-	f.t.Helper()
-	f.wantCondition(v1.ConditionDeletionHeld, want)
-}
-
 func (f *fleet) wantCondition(of string, want metav1.ConditionStatus) {
 	f.t.Helper()
 	wait.Until(f.t, fmt.Sprintf("%s is %s", of, want), func() error {
@@ -258,12 +249,7 @@ func (f *fleet) wantCondition(of string, want metav1.ConditionStatus) {
 		if err != nil {
 			return err
 		}
-		for _, c := range g.Status.Conditions {
-			if c.Type == of && c.Status == want {
-				return nil
-			}
-		}
-		return fmt.Errorf("the conditions are %v", g.Status.Conditions)
+		return conditionIs(g.Status.Conditions, of, want, "", "")
 	})
 }
 
@@ -330,20 +316,20 @@ func (f *fleet) wantLives(want map[string]types.UID) {
 	}
 }
 
-// expectEvents wants so many Events of a reason about a Grid.
-func (f *fleet) expectEvents(grid, reason string, want int) {
-	f.t.Helper()
-	wait.Until(f.t, fmt.Sprintf("%d Events %s", want, reason), func() error {
-		list, err := f.Client.CoreV1().Events("default").List(f.t.Context(), metav1.ListOptions{})
-		if err != nil {
+// expectEvents waits for so many Events of a reason about a Grid.
+func expectEvents(t *testing.T, c client.Client, grid, reason string, want int) {
+	t.Helper()
+	wait.Until(t, fmt.Sprintf("%d Events %s", want, reason), func() error {
+		var all corev1.EventList
+		if err := c.List(t.Context(), &all, client.InNamespace("default")); err != nil {
 			return err
 		}
-		n := 0
-		for _, e := range list.Items {
+		var found []string
+		for _, e := range all.Items {
 			if e.Reason == reason && e.InvolvedObject.Name == grid {
-				n++
+				found = append(found, e.Message)
 			}
 		}
-		return wait.Check(n == want, "there are %d", n)
+		return wait.Check(len(found) == want, "there are %q", found)
 	})
 }

@@ -51,12 +51,7 @@ func (w *world) wantCondition(of string, status metav1.ConditionStatus, reason, 
 	w.t.Helper()
 	wait.Until(w.t, fmt.Sprintf("%s is %s %s", of, status, reason), func() error {
 		g, _ := get(w, &v1.DeploymentGrid{}, "web")
-		for _, c := range g.Status.Conditions {
-			if c.Type == of && c.Status == status && c.Reason == reason && strings.Contains(c.Message, text) {
-				return nil
-			}
-		}
-		return fmt.Errorf("the conditions are %+v", g.Status.Conditions)
+		return conditionIs(g.Status.Conditions, of, status, reason, text)
 	})
 }
 
@@ -99,7 +94,7 @@ func (w *world) changesOffline() {
 	w.wantCondition(v1.ConditionReady, "True", "UnitsReady", "1 unit offline: guangzhou")
 	w.wantCondition(v1.ConditionProgressing, "False", "UnitsStable", "")
 	w.wantCondition(v1.ConditionDegraded, "False", "AsExpected", "")
-	w.expectEvents("web", "Stalled", 0)
+	expectEvents(w.t, w.client, "web", "Stalled", 0)
 	d.Status.Conditions = nil
 	w.must(w.client.Status().Update(w.t.Context(), d))
 	wait.Until(w.t, "the row has followed", func() error {

@@ -39,7 +39,6 @@ func TestChildren(t *testing.T) {
 	w.apply(deploymentGrid("web", "replicas: 2\nprogressDeadlineSeconds: 77"))
 	w.apply(serviceGrid)
 	w.run("one in each unit", (*world).created)
-	w.run("one StatefulSet in each unit", (*world).statefulSets)
 	w.run("nothing more to do", (*world).quiet)
 	w.run("what somebody changes is mended", (*world).drift)
 	w.run("what the Grid drops is dropped", (*world).dropped)
@@ -51,65 +50,16 @@ func TestChildren(t *testing.T) {
 	w.run("an unused template", (*world).pruned)
 }
 
+// created waits for the children, which fleet.compare compares with what they are to be.
 func (w *world) created() {
-	t := w.t
 	for _, unit := range []string{"beijing", "guangzhou"} {
-		row := w.expectRow("web", unit, v1.UnitProgressing, "")
-		d, ok := get(w, &appsv1.Deployment{}, "web-"+unit)
-		if !ok {
-			t.Fatalf("no Deployment for %s", unit)
-		}
-		if got := d.Spec.Template.Spec.NodeSelector; !cmp.Equal(got, map[string]string{"location": unit}) {
-			t.Errorf("nodeSelector: %v", got)
-		}
-		if *d.Spec.Replicas != 2 || *d.Spec.ProgressDeadlineSeconds != 77 {
-			t.Errorf("the template was not followed: %d replicas, %d s", *d.Spec.Replicas, *d.Spec.ProgressDeadlineSeconds)
-		}
-		if len(d.OwnerReferences) != 1 || d.OwnerReferences[0].Kind != "DeploymentGrid" || !*d.OwnerReferences[0].Controller {
-			t.Errorf("owners: %v", d.OwnerReferences)
-		}
-		if row.Child != d.Name || row.Template != v1.DefaultTemplate {
-			t.Errorf("row: %+v", row)
-		}
+		w.expectRow("web", unit, v1.UnitProgressing, "")
 	}
-	wait.Until(w.t, "the Service is there", func() error {
-		s, ok := get(w, &corev1.Service{}, "web-svc")
-		if !ok {
-			return errors.New("it is not")
-		}
-		want := map[string]string{"topologyKeys": `["location"]`, "example.com/team": "blue"}
-		return errors.Join(unequal(want, s.Annotations), unequal(map[string]string{v1.LabelSelector: "web", v1.LabelKey: "location"}, s.Labels))
-	})
 	wait.Until(w.t, "the ServiceGrid tells its address", func() error {
 		g, _ := get(w, &v1.ServiceGrid{}, "web")
 		s, _ := get(w, &corev1.Service{}, "web-svc")
 		return wait.Check(g.Status.Service == "web-svc" && g.Status.ClusterIP != "" && g.Status.ClusterIP == s.Spec.ClusterIP, "%+v", g.Status)
 	})
-}
-
-func (w *world) statefulSets() {
-	t := w.t
-	w.apply(`
-apiVersion: superedge.io/v1
-kind: StatefulSetGrid
-metadata: {name: db, namespace: default}
-spec:
-  gridUniqKey: location
-  template:
-    serviceName: web-svc
-    selector: {matchLabels: {app: db}}
-    template:
-      metadata: {labels: {app: db}}
-      spec: {containers: [{name: db, image: "db:1"}]}
-`)
-	w.settled(&v1.StatefulSetGrid{}, "db")
-	for _, unit := range []string{"beijing", "guangzhou"} {
-		if s, ok := get(w, &appsv1.StatefulSet{}, "db-"+unit); !ok || s.Spec.Template.Spec.NodeSelector["location"] != unit {
-			t.Errorf("StatefulSet of %s: %v", unit, s.Spec.Template.Spec.NodeSelector)
-		}
-	}
-	w.kubectl("", "delete", "ssg", "db")
-	w.kubectl("", "delete", "statefulset", "--all", "--cascade=background") // there is no garbage collector here
 }
 
 // quiet: after another round nothing is written but what that round is about.
@@ -131,17 +81,22 @@ func (w *world) expectWrites(want map[string]int) {
 		n := len(w.writes())
 		return wait.Check(n >= total, "%v", n)
 	})
-	got := map[string]int{}
-	for _, r := range w.writes() {
+	if diff := cmp.Diff(want, kindsOf(w.writes())); diff != "" {
+		w.t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+// kindsOf counts writes by verb and resource.
+func kindsOf(writes []nodes.Request) map[string]int {
+	kinds := map[string]int{}
+	for _, r := range writes {
 		what := r.Verb + " " + r.Resource
 		if r.Subresource != "" {
 			what += "/" + r.Subresource
 		}
-		got[what]++
+		kinds[what]++
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.t.Errorf("writes (-want +got):\n%s", diff)
-	}
+	return kinds
 }
 
 // writes are those that are not Events.

@@ -30,70 +30,21 @@ func nodeOf(name, key, unit string) *corev1.Node {
 // TestOwnership: whose child an object is, and when it goes.
 func TestOwnership(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "gz-1": "guangzhou", "sh-1": "shanghai"})
-	w.run("somebody else's object stays as it is", (*world).collision)
 	w.run("an object that comes while the child is made", (*world).raced)
 	w.run("adoption after an orphan delete", (*world).adoption)
-	w.run("a lost unit", (*world).lost)
 	w.run("a misplaced Pod", (*world).strayPod)
 	w.run("an unwanted child is released", (*world).released)
-}
-
-const mine = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: mine-beijing, namespace: default, labels: {app: mine}}
-spec:
-  selector: {matchLabels: {app: mine}}
-  template:
-    metadata: {labels: {app: mine}}
-    spec: {containers: [{name: mine, image: "mine:1"}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: mine-svc, namespace: default}
-spec: {ports: [{port: 80}]}
-`
-
-// collision: the objects stay byte-equal, also while the Grid goes; when one goes the child comes (B-07).
-func (w *world) collision() {
-	t := w.t
-	w.apply(mine)
-	deployment, service := w.raw(&appsv1.Deployment{}, "mine-beijing"), w.raw(&corev1.Service{}, "mine-svc")
-	w.apply(deploymentGrid("mine", ""))
-	w.apply(`{"apiVersion":"superedge.io/v1","kind":"ServiceGrid","metadata":{"name":"mine","namespace":"default"},"spec":{"gridUniqKey":"location","template":{"ports":[{"port":81}]}}}`)
-	row := w.expectRow("mine", "beijing", v1.UnitFailed, "NameCollision")
-	t.Logf("the row says: %s", row.Message)
-	w.expectRow("mine", "guangzhou", v1.UnitProgressing, "") // the others go on (B-06)
-	w.settled(&v1.ServiceGrid{}, "mine")
-	w.reconciled(&v1.DeploymentGrid{}, "mine")
-	same := func() {
-		t.Helper()
-		if diff := cmp.Diff(deployment, w.raw(&appsv1.Deployment{}, "mine-beijing")); diff != "" {
-			t.Errorf("the Deployment changed: %s", diff)
-		}
-		if diff := cmp.Diff(service, w.raw(&corev1.Service{}, "mine-svc")); diff != "" {
-			t.Errorf("the Service changed: %s", diff)
-		}
-	}
-	same()
-	w.expectEvent("mine", "NameCollision")
-	w.kubectl("", "delete", "sg", "mine")
-	same()
-	w.kubectl("", "delete", "deployment", "mine-beijing", "--cascade=background")
-	w.expectRow("mine", "beijing", v1.UnitProgressing, "")
-	w.kubectl("", "delete", "dg", "mine")
-	w.kubectl("", "delete", "deployment", "--all", "--cascade=background")
 }
 
 // raced: somebody makes an object of the name after the controller has found it free, and before it applies.
 func (w *world) raced() {
 	var once sync.Once
-	theirs := ""
+	stands := ""
 	before := func(r *http.Request) {
 		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/deployments/raced-beijing") {
 			once.Do(func() {
-				w.apply(strings.ReplaceAll(strings.Split(mine, "---")[0], "mine", "raced"))
-				theirs = w.raw(&appsv1.Deployment{}, "raced-beijing")
+				w.apply(strings.ReplaceAll(strings.Split(theirs, "---")[0], "grid-unit-00", "raced-beijing"))
+				stands = w.raw(&appsv1.Deployment{}, "raced-beijing")
 			})
 		}
 	}
@@ -101,25 +52,13 @@ func (w *world) raced() {
 	defer w.before.Store(nil)
 	w.apply(deploymentGrid("raced", ""))
 	w.expectRow("raced", "beijing", v1.UnitFailed, "NameCollision")
-	if diff := cmp.Diff(theirs, w.raw(&appsv1.Deployment{}, "raced-beijing")); diff != "" {
-		w.t.Errorf("(-theirs +now)\n%s", diff)
+	if diff := cmp.Diff(stands, w.raw(&appsv1.Deployment{}, "raced-beijing")); diff != "" {
+		w.t.Errorf("(-made +now)\n%s", diff)
 	}
+	w.kubectl("", "delete", "deployment", "raced-beijing", "--cascade=background")
+	w.expectRow("raced", "beijing", v1.UnitProgressing, "") // which the end of the collision causes
 	w.kubectl("", "delete", "dg", "raced")
 	w.kubectl("", "delete", "deployment", "--all", "--cascade=background")
-}
-
-func (w *world) expectEvent(grid, reason string) {
-	w.t.Helper()
-	wait.Until(w.t, fmt.Sprintf("an Event %s of %s", reason, grid), func() error {
-		events := &corev1.EventList{}
-		w.must(w.client.List(w.t.Context(), events, client.InNamespace("default")))
-		for _, e := range events.Items {
-			if e.Reason == reason && e.InvolvedObject.Name == grid {
-				return nil
-			}
-		}
-		return fmt.Errorf("%d others", len(events.Items))
-	})
 }
 
 // adoption: the test does what the garbage collector does with an orphan delete.
@@ -143,39 +82,6 @@ func (w *world) adoption() {
 	if after.Spec.MinReadySeconds != 5 {
 		t.Error("what was adopted is not what the Grid wants")
 	}
-}
-
-// lost: the clock is on the child; it stops when the unit is back, and ends in a deletion when it is over.
-func (w *world) lost() {
-	t := w.t
-	w.label("gz-1", "")
-	row := w.expectRow("web", "guangzhou", v1.UnitLost, "UnitLost")
-	d, _ := get(w, &appsv1.Deployment{}, "web-guangzhou")
-	if d.Annotations[v1.AnnotationLostAt] == "" || row.LostAt == nil {
-		t.Errorf("no clock: %v, %+v", d.Annotations, row)
-	}
-	w.expectEvent("web", "UnitLost")
-	w.ahead.Store(int64(4 * time.Minute))
-	w.reconciled(&v1.DeploymentGrid{}, "web")
-	w.label("gz-1", "guangzhou")
-	w.expectRow("web", "guangzhou", v1.UnitProgressing, "")
-	if d, _ := get(w, &appsv1.Deployment{}, "web-guangzhou"); d.Annotations[v1.AnnotationLostAt] != "" {
-		t.Errorf("the clock runs on: %v", d.Annotations)
-	}
-	w.expectEvent("web", "UnitReturned")
-	w.label("gz-1", "")
-	w.expectRow("web", "guangzhou", v1.UnitLost, "UnitLost")
-	w.ahead.Add(int64(6 * time.Minute))
-	w.reconciled(&v1.DeploymentGrid{}, "web")
-	wait.Until(w.t, "the child is gone", func() error {
-		if _, ok := get(w, &appsv1.Deployment{}, "web-guangzhou"); ok {
-			return errors.New("it is not")
-		}
-		return unequal(v1.UnitStatus{}, w.row("web", "guangzhou"))
-	})
-	w.expectEvent("web", "UnitRemoved")
-	w.label("gz-1", "guangzhou")
-	w.expectRow("web", "guangzhou", v1.UnitProgressing, "")
 }
 
 // strayPod: a Pod on a Node that has left its unit is counted at once, and evicted after the grace.

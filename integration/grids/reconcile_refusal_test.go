@@ -1,16 +1,19 @@
 package grids
 
 import (
-	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/grid"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,6 +30,7 @@ func TestRefusals(t *testing.T) {
 		w.run(c.name, func(w *world) { w.refused(c.name, c.template, c.words) })
 	}
 	w.run("an immutable field", (*world).immutable)
+	w.run("a replacement that was allowed before", (*world).recreated)
 	w.run("an immutable Service", (*world).immutableService)
 	w.run("replicas", (*world).replicas)
 }
@@ -60,7 +64,6 @@ func (w *world) immutable() {
 	t := w.t
 	w.apply(deploymentGrid("web", ""))
 	w.expectRow("web", "beijing", v1.UnitProgressing, "")
-	before, _ := get(w, &appsv1.Deployment{}, "web-beijing")
 	changed := `{"selector": {"matchLabels": {"app": "new"}}, "template": {"metadata": {"labels": {"app": "new"}}, "spec": {"containers": [{"name": "c", "image": "c"}]}}}`
 	w.apply(deploymentGrid("web", changed))
 	row := w.expectRow("web", "beijing", v1.UnitFailed, "ImmutableField")
@@ -70,12 +73,30 @@ func (w *world) immutable() {
 	if after := w.applies("web-beijing"); after != n {
 		t.Errorf("applied %d times more", after-n)
 	}
-	w.patch(&v1.DeploymentGrid{}, "web", `{"metadata":{"annotations":{"superedge.io/on-immutable-change":"Recreate"}}}`)
+}
+
+// recreated: B-15, nothing happens in the cluster between the API server's refusal and the
+// replacement, so nothing but the refusal can lead to it. The new child has the replicas that
+// another client gave the old one.
+func (w *world) recreated() {
+	w.apply(deploymentGrid("again", ""))
+	w.patch(&v1.DeploymentGrid{}, "again", `{"metadata":{"annotations":{"superedge.io/on-immutable-change":"Recreate"}}}`)
+	w.expectRow("again", "beijing", v1.UnitProgressing, "")
+	w.patch(&appsv1.Deployment{}, "again-beijing", `{"spec":{"replicas":5}}`)
+	before, _ := get(w, &appsv1.Deployment{}, "again-beijing")
+	w.patch(&v1.DeploymentGrid{}, "again", `{"spec":{"template":{"selector":{"matchLabels":{"app":"new"}},"template":{"metadata":{"labels":{"app":"new"}}}}}}`)
 	wait.Until(w.t, "it is replaced", func() error {
-		after, ok := get(w, &appsv1.Deployment{}, "web-beijing")
-		return wait.Check(ok && after.UID != before.UID && after.Spec.Selector.MatchLabels["app"] == "new", "%s was %s, %v", after.UID, before.UID, after.Spec.Selector)
+		after, ok := get(w, &appsv1.Deployment{}, "again-beijing")
+		if !ok || after.UID == before.UID || after.Spec.Selector.MatchLabels["app"] != "new" {
+			return fmt.Errorf("there is %s with the selector %v, before there was %s", after.UID, after.Spec.Selector, before.UID)
+		}
+		if *after.Spec.Replicas != 5 {
+			w.t.Fatalf("%d replicas, before there were 5", *after.Spec.Replicas)
+		}
+		handedOver := slices.ContainsFunc(after.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == grid.ReplicasManager })
+		return wait.Check(handedOver, "the replicas are not handed over")
 	})
-	w.expectRow("web", "beijing", v1.UnitProgressing, "")
+	w.expectRow("again", "beijing", v1.UnitProgressing, "")
 }
 
 func (w *world) immutableService() {
@@ -88,12 +109,7 @@ func (w *world) immutableService() {
 	w.apply(headless("None"))
 	wait.Until(w.t, "the ServiceGrid says so", func() error {
 		g, _ := get(w, &v1.ServiceGrid{}, "web")
-		for _, c := range g.Status.Conditions {
-			if c.Type == v1.ConditionDegraded && c.Status == "True" && c.Reason == "ImmutableField" {
-				return nil
-			}
-		}
-		return errors.New(strings.Join(strings.Fields(w.raw(g, "web")), " "))
+		return conditionIs(g.Status.Conditions, v1.ConditionDegraded, metav1.ConditionTrue, "ImmutableField", "")
 	})
 }
 

@@ -84,7 +84,7 @@ func (w *world) run(name string, part func(*world)) {
 // newWorld starts everything, and Nodes by their units.
 func newWorld(t *testing.T, units map[string]string) *world {
 	t.Helper()
-	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, count: &nodes.Count{}, key: "location", log: logTo(t),
+	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, count: &nodes.Count{}, key: "location", log: slog.NewTextHandler(t.Output(), nil),
 		ahead: &atomic.Int64{}, frozen: &atomic.Pointer[time.Time]{}, pokes: &atomic.Int64{}, running: new(func()),
 		before: &atomic.Pointer[func(*http.Request)]{}}
 	scheme, err := userScheme()
@@ -279,6 +279,17 @@ func commonStatus(o client.Object) v1.GridStatus {
 func unequal(want, got any) error {
 	diff := cmp.Diff(want, got)
 	return wait.Check(diff == "", "%s", diff)
+}
+
+// conditionIs returns an error unless a condition has a status, a reason, and a text in its message.
+// Without a reason, any will do.
+func conditionIs(all []metav1.Condition, of string, status metav1.ConditionStatus, reason, text string) error {
+	for _, c := range all {
+		if c.Type == of && c.Status == status && (reason == "" || c.Reason == reason) && strings.Contains(c.Message, text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the conditions are %+v", all)
 }
 
 // row is a unit's row in the status of a DeploymentGrid.

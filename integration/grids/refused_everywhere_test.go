@@ -106,23 +106,7 @@ func (w *world) refusedEverywhere() {
 		t.Errorf("a child was applied %d times", n)
 	}
 	t.Logf("%d bytes; the first row: %+v", len(text), s.Units[0])
-	w.expectEvents("web", "Refused", 1)
-}
-
-// expectEvents waits for so many Events of a reason about a Grid.
-func (w *world) expectEvents(grid, reason string, want int) {
-	w.t.Helper()
-	wait.Until(w.t, fmt.Sprintf("%d Events %s", want, reason), func() error {
-		var all corev1.EventList
-		w.must(w.client.List(w.t.Context(), &all, client.InNamespace("default")))
-		var found []string
-		for _, e := range all.Items {
-			if e.Reason == reason && e.InvolvedObject.Name == grid {
-				found = append(found, e.Message)
-			}
-		}
-		return wait.Check(len(found) == want, "there are %q", found)
-	})
+	expectEvents(w.t, w.client, "web", "Refused", 1)
 }
 
 func (w *world) allowedAgain() {
@@ -135,7 +119,7 @@ func (w *world) allowedAgain() {
 		want := fmt.Sprintf("%d/%d", refusedUnits, refusedUnits)
 		return wait.Check(g.Status.ReadyRate == want, "ready %s, %d failed", g.Status.ReadyRate, g.Status.FailedUnits)
 	})
-	w.expectEvents("web", "Refused", 1)
+	expectEvents(w.t, w.client, "web", "Refused", 1)
 }
 
 // finishRollouts does what the Deployment controller does when it has no Pods to make.

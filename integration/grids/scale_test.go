@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -44,9 +43,7 @@ func TestGridScale(t *testing.T) {
 	}{
 		{"800 children", (*scale).grow},
 		{"60 s of quiet", (*scale).quiet},
-		{"a child's status", (*scale).status},
 		{"a Node between two units that others hold", (*scale).move},
-		{"the first Node of a new unit", (*scale).first},
 		{"a restart", (*scale).restart},
 	} {
 		f.run(part.name, func(*fleet) { part.part(s) })
@@ -134,39 +131,6 @@ func (s *scale) heartbeat(node string) {
 	s.must(err)
 }
 
-// status: a Pod is deleted, upon which its Deployment says twice or more how many are ready.
-func (s *scale) status() {
-	t := s.t
-	const child = "grid-07-unit-33"
-	s.count.Reset()
-	before := s.history.written(child)
-	pods, err := s.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: "app=grid-07"})
-	s.must(err)
-	at := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return strings.HasPrefix(p.Name, child+"-") })
-	if at < 0 {
-		t.Fatalf("%s has no Pod", child)
-	}
-	s.must(s.Client.CoreV1().Pods("default").Delete(t.Context(), pods.Items[at].Name, metav1.DeleteOptions{}))
-	s.patience.Until(s.t, "the child's status has changed and the Grid's with it", func() error {
-		if n := s.history.written(child) - before; n < 2 {
-			return fmt.Errorf("%d changes", n)
-		}
-		return wait.Check(len(s.writes()) != 0, "no writes")
-	})
-	s.settled()
-	s.rest()
-	changes, writes := s.history.written(child)-before, s.writes()
-	if len(writes) > changes {
-		t.Errorf("%d changes of a child's status cost %d writes:\n%s", changes, len(writes), nodes.Tally(writes))
-	}
-	for _, w := range writes {
-		if w.Name != "grid-07" || w.Subresource != "status" {
-			t.Errorf("the status of %s cost %s", child, w)
-		}
-	}
-	t.Logf("%d changes of a child's status cost %d writes", changes, len(writes))
-}
-
 // move: the Pods that stand on the Node are misplaced then, which the status says too, once it is found out.
 func (s *scale) move() {
 	t := s.t
@@ -203,30 +167,6 @@ func (s *scale) nodesOf(grid, unit string, want int32) {
 	})
 }
 
-func (s *scale) first() {
-	t := s.t
-	s.count.Reset()
-	const unit = "unit-99"
-	s.AddNode(t, nodeName(unit, 0), map[string]string{"location": unit})
-	begin := time.Now()
-	s.units = append(s.units, unit)
-	s.patience.Until(s.t, "each Grid has a child there", func() error {
-		all, err := s.deployments()
-		return errors.Join(err, wait.Check(len(all) >= scaleGrids*(scaleUnits+1), "there are %d", len(all)))
-	})
-	t.Logf("20 Deployments at most %s after the Node", since(begin))
-	s.settled()
-	t.Logf("all are ready after %s", since(begin))
-	s.rest()
-	s.wantWrites(map[string]int{"apply deployments.apps": scaleGrids}, statusOf)
-	for _, w := range s.writes() {
-		if w.Resource == "deployments.apps" && (!strings.HasSuffix(w.Name, "-"+unit) || w.Code != 201) {
-			t.Errorf("this child is not of the new unit, or was not new: %s", w)
-		}
-	}
-	s.report("the first Node of a new unit")
-}
-
 // restart: of the Deployments only that one is applied again which was changed meanwhile. The clock
 // of a misplaced Pod starts again, and what is written of it does not say when that was.
 func (s *scale) restart() {
@@ -261,14 +201,7 @@ func (s *scale) restart() {
 // wantWrites compares what the controllers of Grids wrote since the last reset; of other kinds it may be any number.
 func (s *scale) wantWrites(want map[string]int, others ...string) {
 	s.t.Helper()
-	got := map[string]int{}
-	for _, r := range s.writes() {
-		what := r.Verb + " " + r.Resource
-		if r.Subresource != "" {
-			what += "/" + r.Subresource
-		}
-		got[what]++
-	}
+	got := kindsOf(s.writes())
 	for what, n := range got {
 		if n != want[what] && !slices.Contains(others, what) {
 			s.t.Errorf("%d times %s, want %d", n, what, want[what])
