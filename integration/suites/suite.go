@@ -199,23 +199,11 @@ func Tiers(table []Suite, tiers ...Tier) []Suite {
 	return chosen
 }
 
-// MakeTargets are the targets of a Makefile that have a rule of their own.
+// MakeTargets returns the targets of a Makefile that have a rule of their own.
 func MakeTargets(makefile string) []string {
 	var targets []string
 	for _, match := range regexp.MustCompile(`(?m)^([a-z-]+):`).FindAllStringSubmatch(makefile, -1) {
 		targets = append(targets, match[1])
 	}
 	return targets
-}
-
-// PhonySuites are the suites that a Makefile names because a file has the same name.
-func PhonySuites(makefile string) []string {
-	phony := regexp.MustCompile(`(?m)^\.PHONY:(.*)$`).FindAllString(makefile, -1)
-	rule := regexp.MustCompile(`(?m)^\.DEFAULT(.*):$`).FindStringSubmatch(makefile)
-	if rule == nil {
-		return nil
-	}
-	return slices.DeleteFunc(strings.Fields(rule[1]), func(name string) bool {
-		return !slices.Contains(strings.Fields(strings.Join(phony, " ")), name)
-	})
 }

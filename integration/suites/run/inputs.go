@@ -37,7 +37,7 @@ func printOrder(ctx context.Context, base string, table []suites.Suite) {
 func ordered(ctx context.Context, base string, table []suites.Suite) (order []suites.Suite, near int) {
 	seed, err := git(ctx, "rev-parse", "HEAD")
 	if err != nil {
-		seed = now().Format(time.DateOnly)
+		seed = time.Now().Format(time.DateOnly)
 		fmt.Fprintf(os.Stderr, "warning: %v: the day %s decides the order of the suites\n", err, seed)
 	}
 	files, err := changedFiles(ctx, base)

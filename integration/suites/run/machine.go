@@ -20,12 +20,12 @@ func calibrate(ctx context.Context) suites.Machine {
 	ctx, cancel := context.WithTimeout(ctx, calibrationLimit)
 	defer cancel()
 	average := func(command, wrapper string) time.Duration {
-		begin := now()
+		begin := time.Now()
 		script := "for i in $(seq 100); do " + command + " || exit 1; done"
 		if exec.CommandContext(ctx, "sh", "-c", wrapper+` sh -c "$0"`, script).Run() != nil {
 			return 0
 		}
-		return now().Sub(begin) / 100
+		return time.Since(begin) / 100
 	}
 	return suites.Machine{
 		Cores:        runtime.NumCPU(),

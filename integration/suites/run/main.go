@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"gridproxy/integration/suites"
 )
@@ -121,7 +122,7 @@ func runAll(ctx context.Context, config config, chosen []suites.Suite) error {
 	if err != nil {
 		return err
 	}
-	r, err := newRunner(config)
+	r, err := newRunner(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -129,21 +130,20 @@ func runAll(ctx context.Context, config config, chosen []suites.Suite) error {
 	if len(earlier) == 0 {
 		_ = os.Remove(filepath.Join(r.logs, "builds")) // of an earlier run
 	}
-	defer r.starts.close()
 	preparing, cancel := r.bound(ctx)
 	defer r.prepared.background.Wait()
 	defer cancel() // what is still being downloaded is not needed any more
-	begin, waited := now(), readPressure()
+	begin, waited := time.Now(), readPressure()
 	r.prepared.all(preparing, chosen)
 	machine := calibrate(preparing)
 	fmt.Println("== " + machine.Calibration())
 	stop := startBurden(ctx, r.root, config.burden)
 	results := r.runTiers(ctx, chosen)
 	stop()
-	machine.Took, machine.Waited = now().Sub(begin), readPressure()-waited
+	machine.Took, machine.Waited = time.Since(begin), readPressure()-waited
 	machine.Used = suites.CPU(results)
 	results = append(earlier, results...)
-	fmt.Printf("\n%s", suites.Table(results, machine, now().Sub(config.budget.Start)))
+	fmt.Printf("\n%s", suites.Table(results, machine, time.Since(config.budget.Start)))
 	if err := writeResults(config.results, results); err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ type versions struct{ module, flags string }
 // compile the same packages. Nothing is linked.
 func (p *preparation) compile(ctx context.Context, packages map[versions][]string) {
 	fmt.Println("== compiling what the tests import: a few minutes the first time")
-	begin, done := now(), make(chan struct{})
+	begin, done := time.Now(), make(chan struct{})
 	go func() {
 		defer close(done)
 		for v, list := range packages {
@@ -116,7 +116,7 @@ func (p *preparation) compile(ctx context.Context, packages map[versions][]strin
 		case <-done:
 			return
 		case <-tick.C:
-			fmt.Printf("   still compiling, %s\n", suites.Seconds(now().Sub(begin)))
+			fmt.Printf("   still compiling, %s\n", suites.Seconds(time.Since(begin)))
 		}
 	}
 }

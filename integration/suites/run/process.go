@@ -51,14 +51,14 @@ func (p process) run(ctx context.Context) exit {
 	cmd := command(ctx, p.folder(), args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = slices.Concat(os.Environ(), p.suite.Env, p.environment)
-	begin := now()
+	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		return exit{err: fmt.Errorf("starting %s: %w", args[0], err)}
 	}
 	err = cmd.Wait()
 	e := exit{
 		err: err, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
-		timedOut: err != nil && (errors.Is(ctx.Err(), context.DeadlineExceeded) || now().Sub(begin) >= p.testTimeout()),
+		timedOut: err != nil && (errors.Is(ctx.Err(), context.DeadlineExceeded) || time.Since(begin) >= p.testTimeout()),
 	}
 	killGroup(cmd.Process.Pid) // what it may have left running
 	e.starts = p.starts.of(cmd.Process.Pid)

@@ -29,7 +29,7 @@ type runner struct {
 	earlier  []suites.Result // of the part of this run that came before
 }
 
-func newRunner(config config) (*runner, error) {
+func newRunner(ctx context.Context, config config) (*runner, error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder that this runs in: %w", err)
@@ -44,7 +44,7 @@ func newRunner(config config) (*runner, error) {
 	if err := os.Setenv("GRIDPROXY_BUILDS", filepath.Join(logs, "builds")); err != nil {
 		return nil, fmt.Errorf("naming the list of linked programs: %w", err)
 	}
-	starts, err := countStarts()
+	starts, err := countStarts(ctx)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "warning: %v: the programs that suites start are not counted\n", err)
 	}
@@ -88,8 +88,8 @@ func (r *runner) run(ctx context.Context, waiting []suites.Suite) []suites.Resul
 			s, targets := waiting[i], len(suites.Tiers(waiting, suites.Fuzz))
 			waiting = slices.Delete(waiting, i, i+1)
 			fmt.Printf("== start %s, about %s\n", s.Name, suites.Seconds(s.Usual))
-			running = append(running, active{s, now()})
-			fuzzTime := r.config.budget.FuzzTime(now(), targets, r.config.fuzzTime)
+			running = append(running, active{s, time.Now()})
+			fuzzTime := r.config.budget.FuzzTime(time.Now(), targets, r.config.fuzzTime)
 			pace := r.pace(results)
 			go func() { done <- finished{s, r.runSuite(ctx, s, s.Name, pace, fuzzTime)} }()
 			continue
@@ -127,7 +127,7 @@ func (r *runner) refuse(ctx context.Context, s suites.Suite, pace float64) suite
 	switch {
 	case ctx.Err() != nil:
 		return suites.Stopped
-	case !r.config.budget.Fits(now(), s, pace):
+	case !r.config.budget.Fits(time.Now(), s, pace):
 		return suites.NotRun
 	}
 	return ""
@@ -136,14 +136,14 @@ func (r *runner) refuse(ctx context.Context, s suites.Suite, pace float64) suite
 // runSuite installs and builds what a suite needs, runs it and judges how it ended. log names the
 // files of its output.
 func (r *runner) runSuite(ctx context.Context, s suites.Suite, log string, pace float64, fuzzTime time.Duration) suites.Result {
-	begin := now()
+	begin := time.Now()
 	required := r.config.requires(s.Name)
 	result := suites.Result{Suite: s.Name, Tier: s.Tier}
 	preparing, cancel := r.bound(ctx)
 	defer cancel()
 	environment, err := r.prepared.ensure(preparing, s)
 	overdue := preparing.Err() != nil && ctx.Err() == nil
-	result.Prepare = now().Sub(begin)
+	result.Prepare = time.Since(begin)
 	if outcome := r.unprepared(s, err, overdue, required); outcome != "" {
 		result.Outcome, result.Notes = outcome, []string{err.Error()}
 		return result
@@ -153,7 +153,7 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, log string, pace 
 		return result
 	}
 	own := s.HardLimit(pace)
-	limit := r.config.budget.Limit(now(), own)
+	limit := r.config.budget.Limit(time.Now(), own)
 	p := process{
 		root: r.root, suite: s, limit: limit, cut: limit < own, starts: r.starts,
 		environment: environment, fuzzTime: fuzzTime, output: filepath.Join(r.logs, log),
@@ -161,9 +161,9 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, log string, pace 
 	if required || s.Kernel != "" { // a guest has all that its tests need
 		p.environment = append(p.environment, "REQUIRE=all")
 	}
-	started := now()
+	started := time.Now()
 	e := p.run(ctx)
-	result.Run = now().Sub(started)
+	result.Run = time.Since(started)
 	if len(s.Command) == 0 { // events have the time of the wall clock, which may be set meanwhile
 		running := min(max(0, e.summary.Run), result.Run)
 		result.Build, result.Run = result.Run-running, running
@@ -212,7 +212,7 @@ func (r *runner) unprepared(s suites.Suite, err error, overdue, required bool) s
 // bound ends what is done in preparation shortly before the deadline of the whole run.
 func (r *runner) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if r.config.budget.Deadline > 0 {
-		return context.WithTimeoutCause(ctx, r.config.budget.Limit(now(), math.MaxInt64), errors.New("the whole run has reached CI_DEADLINE"))
+		return context.WithTimeoutCause(ctx, r.config.budget.Limit(time.Now(), math.MaxInt64), errors.New("the whole run has reached CI_DEADLINE"))
 	}
 	return context.WithCancel(ctx)
 }
@@ -251,7 +251,7 @@ func printEnd(path string) {
 func printRunning(running []active, waiting int) {
 	var names []string
 	for _, a := range running {
-		names = append(names, fmt.Sprintf("%s (%s of about %s)", a.suite.Name, suites.Seconds(now().Sub(a.since)), suites.Seconds(a.suite.Usual)))
+		names = append(names, fmt.Sprintf("%s (%s of about %s)", a.suite.Name, suites.Seconds(time.Since(a.since)), suites.Seconds(a.suite.Usual)))
 	}
 	fmt.Printf("== running: %s; %d waiting\n", strings.Join(names, ", "), waiting)
 }

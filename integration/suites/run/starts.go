@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
@@ -12,28 +13,23 @@ import (
 // processes. Programs in virtual machines are not seen. Where the kernel has no such events, or
 // drops some because the machine is busy, counts are too low.
 type starts struct {
-	self uint32 // the process whose children are suites
-	stop chan struct{}
-
 	mu    sync.Mutex
-	suite map[uint32]uint32 // process to the suite's process that it descends from
-	count map[uint32]int    // by the suite's process
+	suite map[uint32]uint32 // the process of the suite that a process descends from
+	count map[uint32]int    // programs, by the process of the suite
 }
 
-// countStarts begins to count the programs that descendants of this process start.
-func countStarts() (*starts, error) {
-	s := &starts{self: uint32(os.Getpid()), stop: make(chan struct{}), suite: map[uint32]uint32{}, count: map[uint32]int{}}
+// countStarts counts the programs that descendants of this process start, until ctx ends.
+func countStarts(ctx context.Context) (*starts, error) {
+	s := &starts{suite: map[uint32]uint32{}, count: map[uint32]int{}}
 	events, failed := make(chan netlink.ProcEvent), make(chan error, 1)
-	if err := netlink.ProcEventMonitor(events, s.stop, failed); err != nil {
+	if err := netlink.ProcEventMonitor(events, ctx.Done(), failed); err != nil {
 		return s, fmt.Errorf("subscribing to the kernel's events of processes: %w", err)
 	}
 	go func() {
 		for e := range events {
 			s.note(e)
 		}
-		select {
-		case <-s.stop:
-		default:
+		if ctx.Err() == nil {
 			fmt.Fprintf(os.Stderr, "warning: reading the kernel's events of processes: %v: STARTS are too low\n", <-failed)
 		}
 	}()
@@ -48,7 +44,7 @@ func (s *starts) note(e netlink.ProcEvent) {
 		suite, found := s.suite[m.ParentTgid]
 		switch {
 		case m.ChildPid != m.ChildTgid: // a thread
-		case m.ParentTgid == s.self:
+		case m.ParentTgid == uint32(os.Getpid()):
 			s.suite[m.ChildTgid] = m.ChildTgid
 		case found:
 			s.suite[m.ChildTgid] = suite
@@ -75,5 +71,3 @@ func (s *starts) of(pid int) int {
 	delete(s.count, uint32(pid))
 	return n
 }
-
-func (s *starts) close() { close(s.stop) }
