@@ -175,7 +175,7 @@ func ipvsPackets(name string, tier Tier, usual time.Duration, kernel, proves str
 		Name: name, Tier: tier, Usual: usual, Load: 75, Proves: proves,
 		Packages: []string{"./integration/node/kernel"}, Run: "/^ipvs", Args: []string{"-test.parallel=3"},
 		Needs: []Need{IPTables},
-		About: []string{"rules/ipvs"}, Rare: kernel == "6.12",
+		About: []string{"rules/ipvs"},
 	}, kernel)
 }
 
@@ -195,7 +195,7 @@ func ipvsRules(tier Tier, kernel string) Suite {
 		Packages: []string{"./rules/ipvs"}, Args: []string{fewChecks},
 		Needs: []Need{IPTables},
 		Skips: []Skip{{"docs/design.md is not here", "the suite unit runs the test in the repository"}},
-		About: []string{"rules/ipvs"}, Rare: kernel == "6.12",
+		About: []string{"rules/ipvs"},
 	}, kernel)
 }
 
@@ -203,10 +203,10 @@ func ipvsRules(tier Tier, kernel string) Suite {
 // long.
 const fewChecks = "-rapid.checks=10"
 
-// inMachine is the suite on a kernel in a virtual machine, which has one processor. Its name tells
-// the kernel.
+// inMachine returns the suite on a kernel in a virtual machine, which has one processor. The kernel
+// is in its name. Suites on kernel 6.12 are rare.
 func inMachine(s Suite, kernel string) Suite {
-	s.Name, s.Kernel = s.Name+"-"+kernel, kernel
+	s.Name, s.Kernel, s.Rare = s.Name+"-"+kernel, kernel, kernel == "6.12"
 	s.Starts = append(s.Starts, node, dnsServer, "./integration/env/vm") // which every guest gets
 	s.Skips = append(s.Skips, hasIPVS())
 	s.Proves = s.Proves[:len(s.Proves)-1] + ", on Debian's kernel " + kernel + "."

@@ -80,14 +80,14 @@ func packetSuites() []Suite {
 		return inMachine(Suite{
 			Name: "packets", Tier: Extended, Usual: usual, Proves: proves,
 			Packages: []string{"./integration/node/kernel"}, Run: run + "/^(nft|legacy)$", Args: []string{"-test.parallel=2"},
-			About: []string{"rules/iptables", "rules/netfilter", "rules/conntrack", "rules/host"}, Rare: kernel == "6.12",
+			About: []string{"rules/iptables", "rules/netfilter", "rules/conntrack", "rules/host"},
 			Needs: []Need{IPTables},
 		}, kernel)
 	}
 	rules := func(kernel string, usual time.Duration, run, proves string) Suite {
 		return inMachine(Suite{
 			Name: "rules", Tier: Extended, Usual: usual, Proves: proves,
-			About: []string{"rules/iptables", "rules/netfilter"}, Rare: kernel == "6.12",
+			About:    []string{"rules/iptables", "rules/netfilter"},
 			Packages: []string{"./rules/iptables"}, Run: run, Args: []string{fewChecks},
 			Needs: []Need{IPTables},
 		}, kernel)
@@ -175,23 +175,18 @@ const olderTests = "^TestReleaseIsStarted$"
 
 // olderSuites are about kube-proxy's own unit tests, and about other releases of Kubernetes.
 func olderSuites() []Suite {
+	agreement := func(minor, proves string) Suite {
+		return Suite{
+			Name: "agreement-1." + minor, Tier: Extended, Usual: minutes(0, 30), Load: 150, Verbose: true, Proves: proves,
+			Module: agreementModule, ModFile: "go-1." + minor + ".mod", Tags: "kubeproxy1" + minor,
+			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
+			About: []string{"rules/iptables", "topology"}, Rare: true,
+			Needs: []Need{IPTables}, Skips: lacks(),
+		}
+	}
 	return []Suite{
-		{
-			Name: "agreement-1.36", Tier: Extended, Usual: minutes(0, 30), Load: 150, Verbose: true,
-			About: []string{"rules/iptables", "topology"}, Rare: true,
-			Proves: "On 500 random clusters the rules equal those of kube-proxy 1.36, and packets go the same way.",
-			Module: agreementModule, ModFile: "go-1.36.mod", Tags: "kubeproxy136",
-			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
-			Needs: []Need{IPTables}, Skips: lacks(),
-		},
-		{
-			Name: "agreement-1.33", Tier: Extended, Usual: minutes(0, 30), Load: 150, Verbose: true,
-			About: []string{"rules/iptables", "topology"}, Rare: true,
-			Proves: "On 500 random clusters the rules equal those of kube-proxy 1.33, the oldest one that builds with ours, and packets go the same way.",
-			Module: agreementModule, ModFile: "go-1.33.mod", Tags: "kubeproxy133",
-			Packages: []string{"./..."}, Run: "^(TestAgreement|TestBadIPs)$",
-			Needs: []Need{IPTables}, Skips: lacks(),
-		},
+		agreement("36", "On 500 random clusters the rules equal those of kube-proxy 1.36, and packets go the same way."),
+		agreement("33", "On 500 random clusters the rules equal those of kube-proxy 1.33, the oldest one that builds with ours, and packets go the same way."),
 		{
 			Name: "kube-proxy-tests", Tier: Extended, Usual: minutes(0, 40), Load: 130, Verbose: true,
 			About: []string{"rules/iptables", "rules/healthcheck", "rules/conntrack"}, Rare: true,
@@ -335,7 +330,7 @@ func ipvsSuites() []Suite {
 				Proves: "A change costs as many system calls and processes as decided, at any number of Services.",
 			},
 		} {
-			s.Tier, s.Rare = Extended, kernel == "6.12"
+			s.Tier = Extended
 			rows = append(rows, inMachine(s, kernel))
 		}
 	}
