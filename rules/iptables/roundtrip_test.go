@@ -152,15 +152,13 @@ func restore(t fataler, v netfilter.Variant, f netfilter.Family, text string, fl
 	}
 }
 
+// save returns the rules of every table that exists.
 func save(t fataler, v netfilter.Variant, f netfilter.Family) string {
 	t.Helper()
-	var all strings.Builder
-	for _, table := range []string{"filter", "nat"} {
-		cmd := exec.Command(toolName(v, f, "-save"), "-t", table)
-		cmd.Stdout = &all
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v: %v", cmd, err)
-		}
+	cmd := exec.Command(toolName(v, f, "-save"))
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", cmd, err)
 	}
-	return all.String()
+	return string(text)
 }

@@ -76,10 +76,13 @@ func syncOften(rt *rapid.T, t *testing.T, b *Backend) {
 
 // wantCounts fails the test unless RuleCounts is what the kernel holds.
 func wantCounts(rt interface{ Fatalf(string, ...any) }, t *testing.T, b *Backend) {
+	var kernel [2]netfilter.Saved
+	for f := range kernel {
+		kernel[f] = saved(t, b.variant, netfilter.Family(f))
+	}
 	for _, c := range b.RuleCounts() {
-		s := saved(t, b.variant, c.Family)
 		n := 0
-		for _, chain := range s.Tables[c.Table].Chains {
+		for _, chain := range kernel[c.Family].Tables[c.Table].Chains {
 			if netfilter.KubeNames.IsOurs(c.Table, chain.Name) {
 				n += len(chain.Rules)
 			}

@@ -114,6 +114,7 @@ func TestNothingIsWrittenOverAnUnreadableTable(t *testing.T) {
 				addNativeRule(t, f, others, "theirs")
 			}
 			mustSync(t, b, ruleset(services(3, 2)), false)
+			run(t, "nft delete table "+nftTable(f, "mangle")) // wantEqual reads it too
 			wantEqual(t, t, b, ruleset(services(3, 2)))
 		}
 	})
