@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"testing"
 
 	"gridproxy/integration/env/need"
@@ -34,46 +33,6 @@ func shadowed(t *testing.T, v netfilter.Variant, f netfilter.Family, rs rules.Ru
 		t.Errorf("a shadow changed the kernel; before:\n%s\nafter:\n%s", before, after)
 	}
 	return s.Differences()
-}
-
-// Every kind of change by another process is shown, chain by chain, and nothing else.
-func TestShadowSeesTampering(t *testing.T) {
-	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
-	rs := ruleset(list)
-	svc := clusterChain(netfilter.KubeNames, list[1].Name)
-	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
-		ns := here(t)
-		if none := shadowed(t, v, f, rs); len(none) == 0 {
-			t.Error("an empty kernel holds what is wanted")
-		}
-		b, _ := newBackend(t, v, f)
-		mustSync(t, b, rs, true)
-		if same := shadowed(t, v, f, rs); len(same) > 0 {
-			t.Errorf("after a sync:\n%s", unified(t, same))
-		}
-		sep := endpointChain(netfilter.KubeNames, list[1].Name, list[1].Sets[f].Endpoints[0])
-		other := endpointChain(netfilter.KubeNames, list[2].Name, list[2].Sets[f].Endpoints[0])
-		for _, tc := range tamperings(svc, sep, other, f) {
-			if tc.ip4 && f != netfilter.IPv4 {
-				continue
-			}
-			t.Run(tc.name, func(t *testing.T) {
-				enter(t, ns)
-				tool := toolName(v, f, "") + " -w 5"
-				commands := strings.NewReplacer("$T", tool, "$N", tool+" -t nat")
-				run(t, commands.Replace(tc.do))
-				defer func() { mustSync(t, b, rs, true); run(t, commands.Replace(tc.undo)) }()
-				found := shadowed(t, v, f, rs)
-				var chains []string
-				for _, d := range found {
-					chains = append(chains, chainID{d.Table, d.Chain}.String())
-				}
-				if len(found) == 0 || tc.want != nil && !slices.Equal(chains, tc.want) {
-					t.Errorf("differences in %v, want %v:\n%s", chains, tc.want, unified(t, found))
-				}
-			})
-		}
-	})
 }
 
 // Against the rules of kube-proxy, only what closure changes differs.

@@ -16,7 +16,7 @@ import (
 // tampering is a change of our rules by another process.
 type tampering struct {
 	name string
-	do   string   // commands; $T is the iptables tool, $N the same for table nat
+	do   string   // commands; $T is the iptables tool, $N the same for table nat, $R restores
 	undo string   // commands that restore the state before
 	want []string // chains that restores then write to
 	ip4  bool     // IPv4 only
@@ -24,15 +24,22 @@ type tampering struct {
 	removed bool // what is written is nothing, or nothing that only a service proxy writes
 }
 
-// The next verify repairs every change of our rules, and writes nothing else.
+// A Shadow shows every change of our rules, and the next verify repairs it. Neither shows or writes
+// anything else.
 func TestTamperingIsRepaired(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	rs := ruleset(list)
 	svc := clusterChain(netfilter.KubeNames, list[1].Name)
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		ns := here(t)
+		if none := shadowed(t, v, f, rs); len(none) == 0 {
+			t.Error("an empty kernel holds what is wanted")
+		}
 		b, sent := newBackend(t, v, f)
 		mustSync(t, b, rs, true)
+		if same := shadowed(t, v, f, rs); len(same) > 0 {
+			t.Errorf("after a sync:\n%s", unified(t, same))
+		}
 		sep := endpointChain(netfilter.KubeNames, list[1].Name, list[1].Sets[f].Endpoints[0])
 		other := endpointChain(netfilter.KubeNames, list[2].Name, list[2].Sets[f].Endpoints[0])
 		for _, tc := range tamperings(svc, sep, other, f) {
@@ -50,8 +57,11 @@ func TestTamperingIsRepaired(t *testing.T) {
 func (tc tampering) check(t *testing.T, b *Backend, sent *recorder, rs rules.Ruleset) {
 	f := b.syncers[0].kernel.family
 	tool := toolName(b.variant, f, "")
-	commands := strings.NewReplacer("$T", tool+" -w 5", "$N", tool+" -w 5 -t nat")
+	commands := strings.NewReplacer("$T", tool+" -w 5", "$N", tool+" -w 5 -t nat", "$R", toolName(b.variant, f, "-restore")+" -w 5")
 	run(t, commands.Replace(tc.do))
+	if !b.config.IPVS {
+		tc.wantShown(t, shadowed(t, b.variant, f, rs))
+	}
 	sent.take()
 	c := mustSync(t, b, rs, true)
 	inputs := sent.take()
@@ -70,6 +80,17 @@ func (tc tampering) check(t *testing.T, b *Backend, sent *recorder, rs rules.Rul
 	}()
 	if c := mustSync(t, b, rs, true); c.Chains > 0 || c.Repaired > 0 || b.OtherWrites().Places > 0 {
 		t.Errorf("the next verify found something again: %+v\n%s", c, sent.take())
+	}
+}
+
+func (tc tampering) wantShown(t *testing.T, found []Difference) {
+	t.Helper()
+	var chains []string
+	for _, d := range found {
+		chains = append(chains, chainID{d.Table, d.Chain}.String())
+	}
+	if len(found) == 0 || tc.want != nil && !slices.Equal(chains, tc.want) {
+		t.Errorf("differences in %v, want %v:\n%s", chains, tc.want, unified(t, found))
 	}
 }
 
