@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"gridproxy/integration/env/need"
@@ -15,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutIPVSMatch is whether the rule with -m ipvs must be written without it.
-func withoutIPVSMatch() bool { return need.MissingIPVS() != "" }
+// withoutIPVSMatch reports whether the rule with -m ipvs must be written without it.
+var withoutIPVSMatch = sync.OnceValue(func() bool { return need.MissingIPVS() != "" })
 
 // makeSets creates the sets that the fixed chains name, in the calling goroutine's namespace.
 func makeSets(t testing.TB) {

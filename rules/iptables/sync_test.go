@@ -3,6 +3,7 @@ package iptables
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,7 @@ import (
 // what rendering the last Ruleset from scratch gives.
 func TestIncrementalIsFromScratch(t *testing.T) {
 	private(t)
+	drawFew(t, 15)
 	var backends []*Backend
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		for _, ipvs := range []bool{false, true} {
@@ -42,6 +44,18 @@ func TestIncrementalIsFromScratch(t *testing.T) {
 		}
 		syncOften(rt, t, b)
 	})
+}
+
+// drawFew makes rapid draw n cases, each of which starts many programs, unless -rapid.checks is set.
+func drawFew(t *testing.T, n int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	before, set := checks.Value.String(), false
+	flag.Visit(func(f *flag.Flag) { set = set || f == checks })
+	if !set {
+		_ = checks.Value.Set(fmt.Sprint(n))
+		t.Cleanup(func() { _ = checks.Value.Set(before) })
+	}
 }
 
 // syncOften syncs to a random Ruleset and to several changes of it.
@@ -66,7 +80,7 @@ func syncOften(rt *rapid.T, t *testing.T, b *Backend) {
 		}
 		return rs
 	}
-	for range rapid.IntRange(1, 4).Draw(rt, "changes") {
+	for range rapid.IntRange(1, 8).Draw(rt, "changes") {
 		next(rapid.Bool().Draw(rt, "verify"))
 		sample = sample.Change(rt)
 	}
