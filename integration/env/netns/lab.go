@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"time"
 
@@ -190,13 +189,4 @@ func (l *Lab) addPod(spec PodSpec) error {
 	servers, err := echo(p)
 	l.open = append(l.open, servers...)
 	return err
-}
-
-// RouteVia makes the client outside send a range through a node, as a cloud's router does
-// for ClusterIPs, ExternalIPs and addresses of load balancers.
-func (l *Lab) RouteVia(dst netip.Prefix, node *Node) error {
-	if err := l.Outside.route(dst, node.Addr(familyOf(dst.Addr()))); err != nil {
-		return fmt.Errorf("routing %s from outside through %s: %w", dst, node.Name, err)
-	}
-	return nil
 }

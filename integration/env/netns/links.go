@@ -86,7 +86,7 @@ func (l *Lab) connectNodes() error {
 		errs = append(errs, at.neighbour(l.Outside.Addrs, macOf(outsideMAC, 0)))
 		errs = append(errs, l.Outside.neighbour(at.Addrs, at.mac))
 		for _, pods := range at.Spec.PodCIDRs {
-			errs = append(errs, l.Outside.route(pods, at.Addr(familyOf(pods.Addr()))))
+			errs = append(errs, l.Outside.route(pods, at.Addr(FamilyOf(pods.Addr()))))
 		}
 		for _, to := range l.nodes {
 			if to == at {
@@ -94,7 +94,7 @@ func (l *Lab) connectNodes() error {
 			}
 			errs = append(errs, at.neighbour(to.Addrs, to.mac))
 			for _, pods := range to.Spec.PodCIDRs {
-				errs = append(errs, at.route(pods, to.Addr(familyOf(pods.Addr()))))
+				errs = append(errs, at.route(pods, to.Addr(FamilyOf(pods.Addr()))))
 			}
 		}
 		for _, gateway := range l.Outside.Addrs {
@@ -128,7 +128,7 @@ func (n *Node) attach(p *Pod, addr mac) error {
 	for _, a := range p.Addrs {
 		errs = append(errs, n.neighbourOn(veth.Attrs().Index, a, addr))
 		everything, err := a.Prefix(0)
-		errs = append(errs, err, p.route(everything, familyOf(a).Pick(podGateway4, podGateway6)))
+		errs = append(errs, err, p.route(everything, FamilyOf(a).Pick(podGateway4, podGateway6)))
 	}
 	return errors.Join(errs...)
 }
@@ -219,7 +219,8 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-func familyOf(a netip.Addr) Family {
+// FamilyOf returns the family of an address.
+func FamilyOf(a netip.Addr) Family {
 	if a.Is4() {
 		return IPv4
 	}

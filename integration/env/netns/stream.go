@@ -33,7 +33,7 @@ func (n *Namespace) DialStream(ctx context.Context, protocol int, port uint16, t
 			}
 		}
 		if port != 0 {
-			err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, sockaddr(n.localTo(to), port)))
+			err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, sockaddr(n.Addr(FamilyOf(to.Addr())), port)))
 			if err != nil {
 				return err
 			}
@@ -78,14 +78,6 @@ func connected(fd int) error {
 		err = syscall.Errno(number)
 	}
 	return err
-}
-
-// localTo is this namespace's address of the family of to.
-func (n *Namespace) localTo(to netip.AddrPort) netip.Addr {
-	if to.Addr().Is4() {
-		return n.Addr(IPv4)
-	}
-	return n.Addr(IPv6)
 }
 
 func sockaddr(addr netip.Addr, port uint16) unix.Sockaddr {

@@ -3,7 +3,6 @@ package drain
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -26,7 +25,7 @@ func serving(t *testing.T, flags []string, services ...byte) (*world, []*corev1.
 		w.Serve(s, w.all()...)
 	}
 	w.run("ipvs", flags...)
-	return w, all, w.ipvs()
+	return w, all, w.IPVSState(here)
 }
 
 // drains waits until a Pod's real servers of a Service have weight 0, and returns when that was.
@@ -36,29 +35,12 @@ func (w *world) drains(pod *netns.Pod, ways []traffic.Way) time.Time {
 	return time.Now()
 }
 
-// weigh waits until a Pod's real servers have a weight; "" = they are gone.
-func (w *world) weigh(pod *netns.Pod, ways []traffic.Way, want string) {
-	w.t.Helper()
-	for _, r := range ways {
-		w.weighs(r.To, endpointOf(pod, r.To), want)
-	}
-}
-
-// endpointOf is a Pod's address of a Service's family.
-func endpointOf(pod *netns.Pod, service netip.AddrPort) netip.AddrPort {
-	f := netns.IPv6
-	if service.Addr().Is4() {
-		f = netns.IPv4
-	}
-	return netip.AddrPortFrom(pod.Addr(f), netns.EchoPort)
-}
-
 // An endpoint that is removed takes no new connection, and those that are open go on until they
 // end; only then its real servers go. All the while every new connection is answered, and by the
 // others. When it comes back in mid-drain it serves again, and nothing is left over.
 func TestEndpointRemoved(t *testing.T) {
 	w, services, before := serving(t, nil, plain)
-	gone := w.endpoint("bj-3")
+	gone := w.Endpoint("bj-3")
 	rest := without(w.unit(), gone.Name)
 	flows := w.hold(w.unit(), w.ways(plain)...)
 	c := w.call(w.routes(plain)...)
@@ -93,7 +75,7 @@ func TestEndpointRemoved(t *testing.T) {
 // connection; the one that is open goes on.
 func TestAffinityRemoved(t *testing.T) {
 	w, services, before := serving(t, nil, sticky)
-	ways := []traffic.Way{way(w.Client(here).Namespace, vip(netns.IPv4, sticky))}
+	ways := []traffic.Way{way(w.Client(here).Namespace, netns.VIP(netns.IPv4, sticky))}
 	open := w.open(ways[0])
 	gone := w.Pod(open.Pod)
 	for range 20 {
@@ -120,8 +102,8 @@ func TestAffinityRemoved(t *testing.T) {
 // reach it again, although the kernel remembers the pair for two minutes.
 func TestSameSourcePort(t *testing.T) {
 	w, services, before := serving(t, nil, plain)
-	from := way(w.Client(here).Namespace, vip(netns.IPv4, plain))
-	gone := w.endpoint("bj-3")
+	from := way(w.Client(here).Namespace, netns.VIP(netns.IPv4, plain))
+	gone := w.Endpoint("bj-3")
 	w.ports(from, 41000, 12)
 	w.serve(services[0], without(w.unit(), gone.Name)...)
 	w.drains(gone, []traffic.Way{from})
@@ -164,23 +146,23 @@ func (w *world) askFrom(r traffic.Way, port int) (string, error) {
 func TestUnitShrinks(t *testing.T) {
 	w, _, before := serving(t, nil, plain, sticky)
 	flows := w.hold(w.unit(), w.ways(plain)...)
-	stuck := w.stick(w.endpoint("bj-3"), w.Client("bj-3"))
+	stuck := w.stick(w.Endpoint("bj-3"), w.Client("bj-3"))
 	c, s := w.call(w.routes(plain)...), w.call(stuck.Way)
 	w.more(c, 3)
 	w.more(s, 3)
 
 	w.relabel("bj-3", netns.Guangzhou)
-	w.drains(w.endpoint("bj-3"), w.ways(plain))
+	w.drains(w.Endpoint("bj-3"), w.ways(plain))
 	w.drains(w.Pod(stuck.Pod), []traffic.Way{stuck.Way})
 	since := w.drains(w.Client("bj-3"), w.ways(plain))
 	w.more(c, 5)
 	w.more(s, 20)
-	w.only(c, since, w.endpoint(here))
-	w.only(s, since, w.endpoint(here))
+	w.only(c, since, w.Endpoint(here))
+	w.only(s, since, w.Endpoint(here))
 	w.alive(append(flows, stuck))
 
 	w.relabel("bj-3", netns.Beijing)
-	w.weigh(w.endpoint("bj-3"), w.ways(plain), "1")
+	w.weigh(w.Endpoint("bj-3"), w.ways(plain), "1")
 	w.weigh(w.Client("bj-3"), w.ways(plain), "1")
 	since = time.Now()
 	w.more(c, 10)
@@ -197,7 +179,7 @@ func (w *world) stick(pods ...*netns.Pod) *traffic.Flow {
 	w.t.Helper()
 	for _, f := range netns.Families() {
 		for _, from := range []*netns.Namespace{w.Client(here).Namespace, w.node.Namespace, w.Outside, w.Client("gz-2").Namespace} {
-			one := w.open(way(from, vip(f, sticky)))
+			one := w.open(way(from, netns.VIP(f, sticky)))
 			for _, p := range pods {
 				if one.Pod == p.Name {
 					return one
@@ -213,7 +195,7 @@ func (w *world) stick(pods ...*netns.Pod) *traffic.Flow {
 // After the drain timeout a real server goes although a connection to it is open.
 func TestDrainTimeout(t *testing.T) {
 	w, services, before := serving(t, []string{"--ipvs-drain-timeout", "8s"}, plain)
-	gone := w.endpoint("bj-3")
+	gone := w.Endpoint("bj-3")
 	rest := without(w.unit(), gone.Name)
 	flows := w.hold(w.unit(), w.ways(plain)...)
 	c := w.call(w.routes(plain)...)
@@ -251,7 +233,7 @@ func TestServiceRemoved(t *testing.T) {
 	flows := w.hold(w.unit(), w.ways(local)[:3]...)
 	c := w.call(w.routes(plain)...)
 	w.Services, w.Slices = w.Services[:1], w.Slices[:2]
-	w.must(w.Write())
+	w.Must(w.Write())
 	for _, p := range w.unit() {
 		w.drains(p, w.ways(local)[:3])
 	}

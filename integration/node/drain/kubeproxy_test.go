@@ -34,7 +34,7 @@ type kubeProxy struct {
 func (w *world) startKubeProxy() *kubeProxy {
 	w.t.Helper()
 	k := w.newKubeProxy(w.newAPI())
-	w.must(k.WaitFor(wait.Usual.Context(w.t), w.kubeProxyServes))
+	w.Must(k.WaitFor(wait.Usual.Context(w.t), w.kubeProxyServes))
 	return k
 }
 
@@ -47,13 +47,13 @@ func (w *world) newKubeProxy(api *need.FakeAPI) *kubeProxy {
 	var err error
 	k.Child, err = apiserver.KubeProxy{
 		Tools: apiserver.Tools{Dir: filepath.Dir(binary)}, Mode: "ipvs", Dir: w.t.TempDir(), Namespace: w.node, API: &rest.Config{Host: k.api.URL()},
-		Node: here, Variant: apiserver.Variant(w.variant), ClusterCIDRs: netns.ClusterCIDRs(), Env: w.node.Env,
+		Node: here, Variant: apiserver.Variant(w.Variant), ClusterCIDRs: netns.ClusterCIDRs(), Env: w.node.Env,
 	}.Start()
-	w.must(err)
+	w.Must(err)
 	w.t.Cleanup(func() {
 		k.Stop(syscall.SIGKILL, time.Second)
 		if log, err := os.ReadFile(k.Log()); err == nil && w.t.Failed() {
-			w.t.Logf("log of kube-proxy:\n%s", tail(string(log)))
+			w.t.Logf("log of kube-proxy:\n%s", netns.Tail(string(log)))
 		}
 	})
 	return k
@@ -63,7 +63,7 @@ func (w *world) newKubeProxy(api *need.FakeAPI) *kubeProxy {
 func (w *world) newAPI() *need.FakeAPI {
 	w.t.Helper()
 	var listener net.Listener
-	w.must(w.Outside.Do(func() (err error) {
+	w.Must(w.Outside.Do(func() (err error) {
 		listener, err = net.Listen("tcp", netip.AddrPortFrom(w.Outside.Addr(netns.IPv4), 0).String())
 		return err
 	}))
@@ -74,13 +74,13 @@ func (w *world) newAPI() *need.FakeAPI {
 		}
 	})
 	for _, n := range w.Manifests.Nodes {
-		w.must(api.Put(n))
+		w.Must(api.Put(n))
 	}
 	for _, s := range w.Services {
-		w.must(api.Put(s))
+		w.Must(api.Put(s))
 	}
 	for _, s := range w.Slices {
-		w.must(api.Put(s))
+		w.Must(api.Put(s))
 	}
 	return api
 }

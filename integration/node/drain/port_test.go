@@ -15,20 +15,20 @@ import (
 // second connection another port.) If this fails the kernel has learnt better: tell docs/packet-path.md.
 func TestSamePortTwoServers(t *testing.T) {
 	w, services, _ := serving(t, nil, plain)
-	w.serve(services[0], w.endpoint("bj-3"))
+	w.serve(services[0], w.Endpoint("bj-3"))
 	from := w.Client(here).Namespace
-	ways := []traffic.Way{way(from, vip(netns.IPv4, plain)), way(from, external(netns.IPv4, plain))}
-	w.weigh(w.endpoint(here), ways, "")
+	ways := []traffic.Way{way(from, netns.VIP(netns.IPv4, plain)), way(from, netns.External(netns.IPv4, plain))}
+	w.weigh(w.Endpoint(here), ways, "")
 	const port = 9999
 	var dialogues []*traffic.Dialogue
 	for _, r := range ways {
 		ctx := wait.Usual.Context(t)
 		conn, err := r.Dial(ctx, port)
-		w.must(err)
+		w.Must(err)
 		t.Cleanup(func() { conn.Close() })
 		d := w.client.Over(conn)
 		_, err = d.Ask(ctx)
-		w.must(err)
+		w.Must(err)
 		dialogues = append(dialogues, d)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), traffic.Deadline)

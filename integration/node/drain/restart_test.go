@@ -11,7 +11,7 @@ import (
 // meanwhile, and what was ended while it was away goes.
 func TestRestartInMidDrain(t *testing.T) {
 	w, services, before := serving(t, nil, plain)
-	gone := w.endpoint("bj-3")
+	gone := w.Endpoint("bj-3")
 	rest := without(w.unit(), gone.Name)
 	flows := w.hold(w.unit(), w.ways(plain)...)
 	c := w.call(w.routes(plain)...)
@@ -19,14 +19,14 @@ func TestRestartInMidDrain(t *testing.T) {
 	since := w.drains(gone, w.ways(plain))
 	for _, kill := range []bool{true, false} {
 		w.more(c, 3)
-		w.stop(kill)
+		w.Stop(here, kill)
 		w.more(c, 3)
 		w.run("ipvs")
 		w.weigh(gone, w.ways(plain), "0")
 		w.alive(flows)
 	}
 	w.only(c, since, rest...)
-	w.stop(true)
+	w.Stop(here, true)
 	w.Serve(services[0], w.unit()...)
 	w.run("ipvs")
 	w.weigh(gone, w.ways(plain), "1")
@@ -34,7 +34,7 @@ func TestRestartInMidDrain(t *testing.T) {
 
 	w.serve(services[0], rest...)
 	w.drains(gone, w.ways(plain))
-	w.stop(true)
+	w.Stop(here, true)
 	traffic.End(to(gone.Name, flows))
 	w.none(c)
 	w.run("ipvs")

@@ -69,9 +69,9 @@ func TestSiteAlone(t *testing.T) {
 		s.reboot()
 		s.rebootedAt(clock.name, clock.start)
 	}
-	s.must(s.api.Remove(s.Services[1], s.Slices[2], s.Slices[3]))
+	s.Must(s.api.Remove(s.Services[1], s.Slices[2], s.Slices[3]))
 	s.giveLinkBack()
-	wait.Until(t, "the daemons follow the API server", func() error { return s.gone(vip(netns.IPv4, passing)) })
+	wait.Until(t, "the daemons follow the API server", func() error { return s.gone(netns.VIP(netns.IPv4, passing)) })
 	s.wantAnswers("the link is back")
 	s.reboot()
 	s.besideKubeProxy()
@@ -81,12 +81,12 @@ func newSiteAlone(t *testing.T) *siteAlone {
 	t.Helper()
 	s := &siteAlone{world: newWorld(t, "nft")}
 	for _, last := range []byte{lasting, passing} {
-		s.Serve(newService(last), s.endpoint(here), s.endpoint("bj-3"), s.endpoint("gz-2"))
+		s.Serve(newService(last), s.Endpoint(here), s.Endpoint("bj-3"), s.Endpoint("gz-2"))
 	}
 	s.api = s.newAPI()
 	var err error
 	s.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", &rest.Config{Host: s.api.URL()})
-	s.must(err)
+	s.Must(err)
 	for _, name := range []string{here, "bj-3"} {
 		s.machines = append(s.machines, &siteMachine{Node: s.Lab.Node(name), stateDir: filepath.Join(t.TempDir(), "state")})
 	}
@@ -97,12 +97,12 @@ func newSiteAlone(t *testing.T) *siteAlone {
 func (s *siteAlone) daemonOf(m *siteMachine, stateDir string) {
 	s.t.Helper()
 	var err error
-	m.daemon, err = m.Start(s.program, "run", "--node-name", m.Name, "--kubeconfig", s.kubeconfig, "--proxy-mode", "ipvs", "--iptables-variant", s.variant,
+	m.daemon, err = m.Start(s.Program, "run", "--node-name", m.Name, "--kubeconfig", s.kubeconfig, "--proxy-mode", "ipvs", "--iptables-variant", s.Variant,
 		"--cluster-cidr", netns.ClusterCIDRs(), "--conntrack-max-per-core", "0", netns.NoStatusSocket, "--state-dir", stateDir)
-	s.must(err)
+	s.Must(err)
 	s.t.Cleanup(func() {
 		if s.t.Failed() {
-			s.t.Logf("the daemon of %s said:\n%s", m.Name, tail(m.daemon.Log().String()))
+			s.t.Logf("the daemon of %s said:\n%s", m.Name, netns.Tail(m.daemon.Log().String()))
 		}
 	})
 }
@@ -142,13 +142,13 @@ func (s *siteAlone) cut() {
 		addrs = append(addrs, m.Addr(netns.IPv4).String())
 	}
 	_, err := s.Outside.Run(s.t.Context(), strings.NewReader(fmt.Sprintf(linkRules, strings.Join(addrs, ", "))), "nft", "-f", "-")
-	s.must(err)
+	s.Must(err)
 }
 
 func (s *siteAlone) giveLinkBack() {
 	s.t.Helper()
 	_, err := s.Outside.Run(s.t.Context(), nil, "nft", "delete", "table", "ip", "cut")
-	s.must(err)
+	s.Must(err)
 }
 
 // reboot kills the daemons and empties what a machine does not have after a reboot.
@@ -177,7 +177,7 @@ func (s *siteAlone) ask(m *siteMachine, times int, within time.Duration) map[str
 		asking.Go(func() {
 			for range times / atOnce {
 				ctx, cancel := context.WithTimeout(s.t.Context(), within)
-				answer, err := s.Client(m.Name).Fetch(ctx, vip(netns.IPv4, lasting))
+				answer, err := s.Client(m.Name).Fetch(ctx, netns.VIP(netns.IPv4, lasting))
 				cancel()
 				mu.Lock()
 				if err == nil {
@@ -229,7 +229,7 @@ func (s *siteAlone) rebootedAt(name, start string) {
 	s.t.Helper()
 	if start != "" {
 		at, err := time.Parse(time.RFC3339, start)
-		s.must(err)
+		s.Must(err)
 		defer setClock(s.t, at)()
 	}
 	begin := time.Now()
@@ -240,7 +240,7 @@ func (s *siteAlone) rebootedAt(name, start string) {
 		wait.Until(s.t, "the first answer on "+m.Name, func() error {
 			ctx, cancel := context.WithTimeout(s.t.Context(), shortly)
 			defer cancel()
-			_, err := s.Client(m.Name).Fetch(ctx, vip(netns.IPv4, lasting))
+			_, err := s.Client(m.Name).Fetch(ctx, netns.VIP(netns.IPv4, lasting))
 			return err
 		})
 		s.t.Logf("after a reboot without API server, clock %s, %s: the first answer after %s", name, m.Name, time.Since(begin).Round(time.Millisecond))
@@ -267,7 +267,7 @@ func (s *siteAlone) saysDisk(m *siteMachine) {
 	}
 	log := m.daemon.Log().String()
 	if n := strings.Count(log, "the saved state is in force until then"); n != 1 {
-		s.t.Errorf("%s says %d times that the saved state is in force:\n%s", m.Name, n, tail(log))
+		s.t.Errorf("%s says %d times that the saved state is in force:\n%s", m.Name, n, netns.Tail(log))
 	}
 	for line := range strings.Lines(log + string(page.Text)) {
 		if negative.MatchString(line) || strings.Contains(line, "level=ERROR") {
@@ -318,7 +318,7 @@ func (s *siteAlone) besideKubeProxy() {
 		s.t.Logf("kube-proxy, %s: %s is answered %v of %d times", when, m.Name, s.ask(m, asked, within), asked)
 	}
 	k := s.newKubeProxy(s.api)
-	s.must(k.WaitFor(wait.Usual.Context(s.t), func(context.Context) error {
+	s.Must(k.WaitFor(wait.Usual.Context(s.t), func(context.Context) error {
 		const several = 8
 		answers := s.ask(m, several, shortly)
 		return wait.Check(answers[here]+answers["bj-3"]+answers["gz-2"] == several, "kube-proxy answers %v of %d requests", answers, several)
@@ -331,7 +331,10 @@ func (s *siteAlone) besideKubeProxy() {
 	k = s.newKubeProxy(s.api)
 	wait.Until(s.t, "kube-proxy asks the API server", func() error {
 		log, err := os.ReadFile(k.Log())
-		return errors.Join(err, wait.Check(strings.Contains(string(log), "connection refused"), "it said %s", tail(string(log))))
+		if err == nil && !strings.Contains(string(log), "connection refused") {
+			err = fmt.Errorf("it said %s", netns.Tail(string(log)))
+		}
+		return err
 	})
 	print("rebooted while cut off", shortly)
 }

@@ -17,7 +17,7 @@ func (w *world) start() *traffic.Traffic {
 		routes = append(routes, w.routes(last)...)
 	}
 	running := &traffic.Traffic{Flows: w.hold(w.unit(), w.ways(plain)...)}
-	running.Flows = append(running.Flows, w.hold([]*netns.Pod{w.endpoint(here)}, w.ways(local)[3:]...)...)
+	running.Flows = append(running.Flows, w.hold([]*netns.Pod{w.Endpoint(here)}, w.ways(local)[3:]...)...)
 	running.Flows = append(running.Flows, w.hold(w.unit(), w.ways(local)[:2]...)...)
 	for _, r := range w.ways(sticky)[:2] {
 		running.Flows = append(running.Flows, w.open(r))
@@ -44,7 +44,7 @@ func TestSwitch(t *testing.T) {
 		w.change("ipvs")
 		w.more(running.Calls, 4)
 		w.alive(running.Flows)
-		servers, skeleton := w.ipvs(), w.rules()
+		servers, skeleton := w.IPVSState(here), w.rules()
 		w.flowsOf(running) // more of them, that IPVS carries
 		w.change("iptables")
 		w.more(running.Calls, 4)
@@ -53,26 +53,26 @@ func TestSwitch(t *testing.T) {
 		w.more(running.Calls, 4)
 		w.alive(running.Flows)
 		w.settles(servers)
-		w.must(same(w.rules(), skeleton))
+		w.Must(netns.SameLines(w.rules(), skeleton))
 		w.change("iptables")
 		w.more(running.Calls, 4)
 		w.alive(running.Flows)
 		w.none(running.Calls)
 		traffic.End(running.Flows)
 		w.clean()
-		w.must(same(w.rules(), chains))
+		w.Must(netns.SameLines(w.rules(), chains))
 	})
 }
 
 // change replaces the daemon by one of another mode, as a rollout does.
 func (w *world) change(mode string) {
 	w.t.Helper()
-	w.stop(false)
+	w.Stop(here, false)
 	w.run(mode)
 }
 
 // flowsOf opens more flows.
 func (w *world) flowsOf(running *traffic.Traffic) {
 	w.t.Helper()
-	running.Flows = slices.Concat(running.Flows, w.hold(w.unit(), w.ways(plain)...), w.hold([]*netns.Pod{w.endpoint(here)}, w.ways(local)[3:]...))
+	running.Flows = slices.Concat(running.Flows, w.hold(w.unit(), w.ways(plain)...), w.hold([]*netns.Pod{w.Endpoint(here)}, w.ways(local)[3:]...))
 }

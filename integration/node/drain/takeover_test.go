@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 )
@@ -39,11 +40,11 @@ func TestTakeOver(t *testing.T) {
 func (w *world) settlesAsNew(mode string) {
 	w.t.Helper()
 	wait.Until(w.t, "no foreign set is left", w.noForeignSets)
-	taken, rules := w.ipvs(), w.rules()
-	w.stop(false)
-	w.cleanup(mode)
+	taken, rules := w.IPVSState(here), w.rules()
+	w.Stop(here, false)
+	w.Command(here, "", w.Program, "cleanup", "--proxy-mode", mode, "--iptables-variant", w.Variant)
 	w.clean()
 	w.run(mode)
 	w.settles(taken)
-	w.must(same(w.rules(), rules))
+	w.Must(netns.SameLines(w.rules(), rules))
 }

@@ -21,7 +21,7 @@ func (w *world) call(ways ...traffic.Way) *traffic.Calls {
 // more waits until each way was asked n times more, from its begin to its end.
 func (w *world) more(c *traffic.Calls, n int) {
 	w.t.Helper()
-	w.must(c.More(wait.Usual.Context(w.t), n))
+	w.Must(c.More(wait.Usual.Context(w.t), n))
 }
 
 // none ends the calls and wants every connection answered. It tells how many there were, and of the
@@ -64,30 +64,22 @@ func (w *world) only(c *traffic.Calls, after time.Time, pods ...*netns.Pod) {
 	w.t.Helper()
 	count := map[string]int{}
 	for _, a := range answered(c, after) {
-		if count[a.Pod]++; !slices.Contains(names(pods), a.Pod) {
-			w.t.Errorf("%s: %s answered a connection that began %s after; want one of %s", a.Way, a.Pod, a.Begin.Sub(after), names(pods))
+		if count[a.Pod]++; !slices.Contains(netns.Names(pods), a.Pod) {
+			w.t.Errorf("%s: %s answered a connection that began %s after; want one of %s", a.Way, a.Pod, a.Begin.Sub(after), netns.Names(pods))
 		}
 	}
-	for _, name := range names(pods) {
+	for _, name := range netns.Names(pods) {
 		if count[name] == 0 {
 			w.t.Errorf("%s did not answer once: %v", name, count)
 		}
 	}
 }
 
-func names(pods []*netns.Pod) []string {
-	var all []string
-	for _, p := range pods {
-		all = append(all, p.Name)
-	}
-	return all
-}
-
 // hold keeps a connection open on each way to every one of some Pods.
 func (w *world) hold(pods []*netns.Pod, ways ...traffic.Way) []*traffic.Flow {
 	w.t.Helper()
-	flows, err := w.client.Hold(names(pods), ways...)
-	w.must(err)
+	flows, err := w.client.Hold(netns.Names(pods), ways...)
+	w.Must(err)
 	w.t.Cleanup(func() { traffic.End(flows) })
 	return flows
 }
@@ -96,7 +88,7 @@ func (w *world) hold(pods []*netns.Pod, ways ...traffic.Way) []*traffic.Flow {
 func (w *world) open(way traffic.Way) *traffic.Flow {
 	w.t.Helper()
 	f, err := w.client.Open(way)
-	w.must(err)
+	w.Must(err)
 	w.t.Cleanup(f.End)
 	return f
 }

@@ -12,10 +12,10 @@ import (
 func (w *world) routes(last byte) []traffic.Way {
 	var all []traffic.Way
 	for _, f := range netns.Families() {
-		for _, to := range []netip.AddrPort{vip(f, last), external(f, last), w.nodePort(f, last)} {
+		for _, to := range []netip.AddrPort{netns.VIP(f, last), netns.External(f, last), w.nodePort(f, last)} {
 			all = append(all, way(w.Client(here).Namespace, to), way(w.Outside, to))
 		}
-		all = append(all, way(w.node.Namespace, vip(f, last)))
+		all = append(all, way(w.node.Namespace, netns.VIP(f, last)))
 	}
 	return all
 }
@@ -23,12 +23,12 @@ func (w *world) routes(last byte) []traffic.Way {
 // ways are those of the routes that connections stay open on: one of each kind.
 func (w *world) ways(last byte) []traffic.Way {
 	return []traffic.Way{
-		way(w.Client(here).Namespace, vip(netns.IPv4, last)),
-		way(w.Client(here).Namespace, vip(netns.IPv6, last)),
-		way(w.node.Namespace, vip(netns.IPv4, last)),
+		way(w.Client(here).Namespace, netns.VIP(netns.IPv4, last)),
+		way(w.Client(here).Namespace, netns.VIP(netns.IPv6, last)),
+		way(w.node.Namespace, netns.VIP(netns.IPv4, last)),
 		way(w.Outside, w.nodePort(netns.IPv4, last)),
 		way(w.Outside, w.nodePort(netns.IPv6, last)),
-		way(w.Outside, external(netns.IPv4, last)),
+		way(w.Outside, netns.External(netns.IPv4, last)),
 	}
 }
 

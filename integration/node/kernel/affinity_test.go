@@ -17,27 +17,27 @@ import (
 func TestAffinity(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := newService("sticky", 70)
+		s := netns.NewClosedService("sticky", 70)
 		expose(s, 70)
 		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 		s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(3600))}}
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
-		w.routeAllVia("bj-1")
+		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
 		w.run([]string{"bj-1"}, detect()...)
 		unit := w.endpoints("bj-1", "bj-3")
 		first := map[netns.Family]string{}
 		for _, f := range netns.Families() {
-			first[f] = w.always(w.Outside, vip(f, 70), unit)
-			for _, to := range []netip.AddrPort{balancer(f, 70), external(f, 70), w.nodePortOn("bj-1", f)} {
+			first[f] = w.always(w.Outside, netns.VIP(f, 70), unit)
+			for _, to := range []netip.AddrPort{netns.Balancer(f, 70), netns.External(f, 70), w.nodePortOn("bj-1", f)} {
 				if one := w.always(w.Outside, to, unit); one != first[f] && b.mode == modeIPTables {
 					t.Errorf("%s answers at %s, %s at the cluster IP", one, to, first[f])
 				}
 			}
 		}
-		w.stop("bj-1", true)
+		w.Stop("bj-1", true)
 		w.run([]string{"bj-1"}, detect()...)
 		for _, f := range netns.Families() {
-			if again := w.always(w.Outside, vip(f, 70), unit); again != first[f] {
+			if again := w.always(w.Outside, netns.VIP(f, 70), unit); again != first[f] {
 				t.Errorf("%s: after a restart %s answers, before it %s", f, again, first[f])
 			}
 		}
@@ -45,9 +45,9 @@ func TestAffinity(t *testing.T) {
 			left := w.Pod(first[f]).Spec.Node
 			stay := w.endpoints("bj-1", "bj-3")
 			stay = slices.DeleteFunc(stay, func(p *netns.Pod) bool { return p.Spec.Node == left })
-			w.Serve(s, append(stay, w.endpoint("gz-2"))...)
+			w.Serve(s, append(stay, w.Endpoint("gz-2"))...)
 			w.apply()
-			w.reaches(w.Outside, "tcp", vip(f, 70), stay...)
+			w.reaches(w.Outside, "tcp", netns.VIP(f, 70), stay...)
 			w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 			w.apply()
 		}
@@ -63,7 +63,7 @@ func (w *world) always(from *netns.Namespace, to netip.AddrPort, unit []*netns.P
 		if err == nil && one != "" && a.Pod != one {
 			err = fmt.Errorf("%s answered after %s", a.Pod, one)
 		}
-		if err == nil && !slices.Contains(names(unit), a.Pod) {
+		if err == nil && !slices.Contains(netns.Names(unit), a.Pod) {
 			err = fmt.Errorf("%s is not in the unit", a.Pod)
 		}
 		if err != nil {

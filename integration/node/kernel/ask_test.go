@@ -39,7 +39,7 @@ func ask(ctx context.Context, from *netns.Namespace, network string, to netip.Ad
 
 // who asks many times: all that are wanted must answer, and nobody else ever.
 func (w *world) who(ctx context.Context, from *netns.Namespace, network string, to netip.AddrPort, want []*netns.Pod) error {
-	err := w.hear(names(want), func() (string, error) {
+	err := w.hear(netns.Names(want), func() (string, error) {
 		a, err := ask(ctx, from, network, to)
 		return a.Pod, err
 	})
@@ -70,14 +70,6 @@ func (w *world) rounds(n int) int {
 // hear asks often enough: each answer must be of one of those wanted, and all of them must be heard.
 func (w *world) hear(want []string, ask func() (string, error)) error {
 	return netns.Hear(want, w.rounds(len(want)), most(len(want)), ask)
-}
-
-func names(pods []*netns.Pod) []string {
-	var all []string
-	for _, p := range pods {
-		all = append(all, p.Name)
-	}
-	return all
 }
 
 // reaches wants exactly these Pods to answer.
@@ -120,7 +112,7 @@ func (w *world) refuses(ctx context.Context, from *netns.Namespace, network stri
 // packets.
 func (w *world) dropped(at string, from *netns.Namespace, network string, to netip.AddrPort) {
 	w.t.Helper()
-	f := family(to)
+	f := netns.FamilyOf(to.Addr())
 	w.holds(func(ctx context.Context) error {
 		before, err := w.drops(ctx, at, f)
 		if err != nil {
@@ -149,7 +141,7 @@ func silent(ctx context.Context, from *netns.Namespace, network string, to netip
 
 // drops is how many packets our rules on a node have dropped.
 func (w *world) drops(ctx context.Context, node string, f netns.Family) (int, error) {
-	save, err := w.Lab.Node(node).Save(ctx, w.tool(f, "-save"), "-c", "-t", "filter")
+	save, err := w.Lab.Node(node).Save(ctx, w.Tool(f, "-save"), "-c", "-t", "filter")
 	if err != nil {
 		return 0, err
 	}
@@ -166,11 +158,4 @@ func (w *world) drops(ctx context.Context, node string, f netns.Family) (int, er
 		total += n
 	}
 	return total, nil
-}
-
-func family(a netip.AddrPort) netns.Family {
-	if a.Addr().Is4() {
-		return netns.IPv4
-	}
-	return netns.IPv6
 }

@@ -17,9 +17,9 @@ func (w *world) everyNode(endpointsOf map[string][]*netns.Pod) {
 			for _, network := range networks() {
 				for _, from := range []*netns.Namespace{w.Client(n.Name).Namespace, n.Namespace} {
 					if want == nil {
-						w.refused(from, network, vip(f, 231))
+						w.refused(from, network, netns.VIP(f, 231))
 					} else {
-						w.reaches(from, network, vip(f, 231), want...)
+						w.reaches(from, network, netns.VIP(f, 231), want...)
 					}
 				}
 			}
@@ -33,7 +33,7 @@ func (w *world) everyNode(endpointsOf map[string][]*netns.Pod) {
 func TestClosureAndLabels(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b)
-		s := newService("servicegrid-demo-svc", 231)
+		s := netns.NewClosedService("servicegrid-demo-svc", 231)
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2", "gz-3")...)
 		var nodes []string
 		for _, n := range w.Lab.Nodes() {
@@ -75,16 +75,16 @@ func TestClosureAndLabels(t *testing.T) {
 func TestEmptyUnitIsRefused(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-2", "gz-2")
-		s := newService("empty-here", 40)
+		s := netns.NewClosedService("empty-here", 40)
 		expose(s, 40)
 		w.Serve(s, w.endpoints("gz-2")...)
-		w.routeAllVia("bj-2")
+		w.Must(w.RouteServicesVia(w.Lab.Node("bj-2")))
 		w.run([]string{"bj-1", "bj-2"}, detect()...)
 		refusedEverywhere := func() {
 			for _, network := range networks() {
 				var frontends []netip.AddrPort
 				for _, f := range netns.Families() {
-					frontends = append(frontends, vip(f, 40), w.nodePortOn("bj-2", f), external(f, 40), balancer(f, 40))
+					frontends = append(frontends, netns.VIP(f, 40), w.nodePortOn("bj-2", f), netns.External(f, 40), netns.Balancer(f, 40))
 				}
 				// Also what the node itself sends to external addresses (decision 29).
 				for _, from := range []*netns.Namespace{w.Lab.Node("bj-2").Namespace, w.Client("bj-2").Namespace, w.Outside} {
@@ -98,8 +98,8 @@ func TestEmptyUnitIsRefused(t *testing.T) {
 		w.Serve(s, w.endpoints("gz-2", "bj-1")...)
 		w.apply()
 		for _, f := range netns.Families() {
-			w.reaches(w.Client("bj-2").Namespace, "tcp", vip(f, 40), w.endpoint("bj-1"))
-			w.reaches(w.Outside, "udp", w.nodePortOn("bj-2", f), w.endpoint("bj-1"))
+			w.reaches(w.Client("bj-2").Namespace, "tcp", netns.VIP(f, 40), w.Endpoint("bj-1"))
+			w.reaches(w.Outside, "udp", w.nodePortOn("bj-2", f), w.Endpoint("bj-1"))
 		}
 		w.Serve(s, w.endpoints("gz-2")...)
 		w.apply()

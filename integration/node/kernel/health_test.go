@@ -21,16 +21,16 @@ const healthPort = 32000
 func TestHealthCheckNodePort(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-2", "bj-3")
-		s := newService("health", 150)
+		s := netns.NewClosedService("health", 150)
 		expose(s, 150)
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		s.Spec.HealthCheckNodePort = healthPort
-		w.Serve(s, w.endpoint("bj-1"), w.Client("bj-1"), w.endpoint("bj-3"))
+		w.Serve(s, w.Endpoint("bj-1"), w.Client("bj-1"), w.Endpoint("bj-3"))
 		w.run([]string{"bj-1", "bj-2"}, detect()...)
 		w.counts("bj-1", 2)
 		w.counts("bj-2", 0)
 
-		w.Serve(s, w.endpoint("bj-1"), w.endpoint("bj-3"))
+		w.Serve(s, w.Endpoint("bj-1"), w.Endpoint("bj-3"))
 		w.apply()
 		w.counts("bj-1", 1)
 

@@ -11,6 +11,12 @@ import (
 	"gridproxy/integration/env/wait"
 )
 
+// A server and a set of somebody else's, in the words of ipvsadm -R and ipset restore.
+const (
+	foreignServer = "-A -t 192.0.2.99:99 -s wlc\n-a -t 192.0.2.99:99 -r 10.0.0.70:99 -m -w 7\n"
+	foreignSet    = "create FOREIGN hash:ip family inet\nadd FOREIGN 192.0.2.55\n"
+)
+
 // ipvsDamage is what somebody does to a node in IPVS mode.
 type ipvsDamage struct {
 	name string
@@ -58,7 +64,7 @@ func ipvsDamages() []ipvsDamage {
 
 // words fills in what a command is about.
 func (d ipvsDamage) words(f netns.Family) []string {
-	server := vip(f, 100)
+	server := netns.VIP(f, 100)
 	pairs := []string{"SERVER", server.String(), "ADDRESS", server.Addr().String()}
 	if f == netns.IPv4 {
 		pairs = append(pairs, "HERE", "10.0.0.70:8080")
@@ -74,15 +80,15 @@ func (d ipvsDamage) words(f netns.Family) []string {
 func TestIPVSTampering(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := newService("tamper", 100)
+		s := netns.NewClosedService("tamper", 100)
 		expose(s, 100)
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
-		w.Serve(newService("elsewhere", 101), w.endpoints("gz-2")...)
+		w.Serve(netns.NewClosedService("elsewhere", 101), w.endpoints("gz-2")...)
 		w.addForeignIPVS("bj-1")
 		w.run([]string{"bj-1"}, append(detect(), "--verify-period", "1s")...)
-		state, rules := w.ipvsState("bj-1"), map[netns.Family][]string{}
+		state, rules := w.IPVSState("bj-1"), map[netns.Family][]string{}
 		for _, f := range netns.Families() {
-			rules[f] = w.save("bj-1", f)
+			rules[f] = w.Rules("bj-1", f)
 		}
 		w.changing = true
 		for _, d := range ipvsDamages() {
@@ -92,15 +98,15 @@ func TestIPVSTampering(t *testing.T) {
 				w.addForeignIPVS("bj-1")
 			})
 			wait.Until(t, "virtual servers and rules are repaired after "+d.name, func() error {
-				errs := []error{sameRules(w.ipvsState("bj-1"), state)}
+				errs := []error{netns.SameLines(w.IPVSState("bj-1"), state)}
 				for _, f := range netns.Families() {
-					errs = append(errs, inOrder(w.save("bj-1", f), rules[f]))
+					errs = append(errs, inOrder(w.Rules("bj-1", f), rules[f]))
 				}
 				return errors.Join(errs...)
 			})
 			for _, f := range netns.Families() {
-				w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, 100), w.endpoints("bj-1", "bj-3")...)
-				w.refused(w.Client("bj-1").Namespace, "udp", vip(f, 101))
+				w.reaches(w.Client("bj-1").Namespace, "tcp", netns.VIP(f, 100), w.endpoints("bj-1", "bj-3")...)
+				w.refused(w.Client("bj-1").Namespace, "udp", netns.VIP(f, 101))
 			}
 		}
 	}, ipvs)
@@ -120,9 +126,9 @@ func (w *world) inflict(d ipvsDamage, rules map[netns.Family][]string) {
 	}
 	v4, v6 := d.words(netns.IPv4), d.words(netns.IPv6)
 	for i := range v4 {
-		w.command("bj-1", "", strings.Fields(v4[i])...)
+		w.Command("bj-1", "", strings.Fields(v4[i])...)
 		if v6[i] != v4[i] {
-			w.command("bj-1", "", strings.Fields(v6[i])...)
+			w.Command("bj-1", "", strings.Fields(v6[i])...)
 		}
 	}
 }
@@ -130,18 +136,18 @@ func (w *world) inflict(d ipvsDamage, rules map[netns.Family][]string) {
 // addForeignIPVS adds somebody else's server and set, where they are not there.
 func (w *world) addForeignIPVS(node string) {
 	w.t.Helper()
-	state := strings.Join(w.ipvsState(node), "\n")
+	state := strings.Join(w.IPVSState(node), "\n")
 	if !strings.Contains(state, "192.0.2.99:99") {
-		w.command(node, foreignServer, "ipvsadm", "-R")
+		w.Command(node, foreignServer, "ipvsadm", "-R")
 	}
 	if !strings.Contains(state, "add FOREIGN ") {
-		w.command(node, foreignSet, "ipset", "-exist", "restore")
+		w.Command(node, foreignSet, "ipset", "-exist", "restore")
 	}
 }
 
 // inOrder compares two saves as sets of lines, and chains of fixed order as lists.
 func inOrder(got, want []string) error {
-	if err := sameRules(got, want); err != nil {
+	if err := netns.SameLines(got, want); err != nil {
 		return err
 	}
 	for _, chain := range []string{"-A KUBE-SERVICES ", "-A KUBE-IPVS-FILTER ", "-A KUBE-POSTROUTING "} {

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -19,19 +20,19 @@ import (
 func TestIPVSWithLegacy(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := newService("legacy", 180)
+		s := netns.NewClosedService("legacy", 180)
 		expose(s, 180)
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
-		w.routeAllVia("bj-1")
+		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
 		w.run([]string{"bj-1"}, detect()...)
-		pod, unit := w.endpoint("bj-1"), w.endpoints("bj-1", "bj-3")
+		pod, unit := w.Endpoint("bj-1"), w.endpoints("bj-1", "bj-3")
 		for _, f := range netns.Families() {
-			w.reaches(pod.Namespace, "tcp", vip(f, 180), unit...) // the Pod itself is among them
-			w.reaches(w.Lab.Node("bj-1").Namespace, "udp", vip(f, 180), unit...)
+			w.reaches(pod.Namespace, "tcp", netns.VIP(f, 180), unit...) // the Pod itself is among them
+			w.reaches(w.Lab.Node("bj-1").Namespace, "udp", netns.VIP(f, 180), unit...)
 			w.reaches(pod.Namespace, "tcp", w.nodePortOn("bj-1", f), unit...)
-			w.seen(w.Outside, balancer(f, 180), w.Outside.Addr(f), pod)
-			w.refused(pod.Namespace, "tcp", netip.AddrPortFrom(vip(f, 180).Addr(), 81))
+			w.seen(w.Outside, netns.Balancer(f, 180), w.Outside.Addr(f), pod)
+			w.refused(pod.Namespace, "tcp", netip.AddrPortFrom(netns.VIP(f, 180).Addr(), 81))
 		}
 		w.reaches(w.Lab.Node("bj-1").Namespace, "tcp", loopback4, unit...)
 	}, ipvsLegacy)
@@ -43,23 +44,23 @@ func TestUnknownPort(t *testing.T) {
 	const port = 9999
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "gz-2")
-		s := newService("known", 181)
+		s := netns.NewClosedService("known", 181)
 		expose(s, 181)
 		w.Serve(s, w.endpoints("bj-1", "gz-2")...)
 		node := w.Lab.Node("bj-1")
-		w.must(node.Do(func() error {
+		w.Must(node.Do(func() error {
 			listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 			if err == nil {
 				t.Cleanup(func() { listener.Close() })
 			}
 			return err
 		}))
-		w.routeAllVia("bj-1")
+		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
 		w.run([]string{"bj-1"}, detect()...)
 		for _, f := range netns.Families() {
 			var unknown []netip.AddrPort
 			for _, p := range []uint16{port, nodePort, 10256} {
-				for _, at := range []netip.AddrPort{vip(f, 181), balancer(f, 181), external(f, 181)} {
+				for _, at := range []netip.AddrPort{netns.VIP(f, 181), netns.Balancer(f, 181), netns.External(f, 181)} {
 					unknown = append(unknown, netip.AddrPortFrom(at.Addr(), p))
 				}
 			}
@@ -67,9 +68,9 @@ func TestUnknownPort(t *testing.T) {
 				for _, network := range networks() {
 					w.refused(from, network, unknown...)
 				}
-				w.reaches(from, "tcp", vip(f, 181), w.endpoint("bj-1"))
+				w.reaches(from, "tcp", netns.VIP(f, 181), w.Endpoint("bj-1"))
 				conn, err := from.Dial(wait.Usual.Context(w.t), "tcp", netip.AddrPortFrom(node.Addr(f), port))
-				w.must(err)
+				w.Must(err)
 				conn.Close()
 			}
 		}
@@ -82,25 +83,25 @@ func TestForeignServers(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		for name, last := range map[string]byte{"taken": 182, "free": 183, "excluded": 200} {
-			w.Serve(newService(name, last), w.endpoints("bj-1", "bj-3", "gz-2")...)
+			w.Serve(netns.NewClosedService(name, last), w.endpoints("bj-1", "bj-3", "gz-2")...)
 		}
 		w.addForeignIPVS("bj-1")
 		taken := []string{"-A -t 172.16.33.182:80 -s wlc", "-a -t 172.16.33.182:80 -r 10.0.0.139:8080 -m -w 3"}
-		w.command("bj-1", strings.Join(taken, "\n")+"\n", "ipvsadm", "-R")
+		w.Command("bj-1", strings.Join(taken, "\n")+"\n", "ipvsadm", "-R")
 		flags := append(detect(), "--ipvs-exclude-cidrs", "172.16.33.200/29,fd00:99::c8/125")
 		w.run([]string{"bj-1"}, flags...)
 		for _, f := range netns.Families() {
 			for _, last := range []byte{183, 200} {
 				for _, network := range networks() {
-					w.reaches(w.Client("bj-1").Namespace, network, vip(f, last), w.endpoints("bj-1", "bj-3")...)
+					w.reaches(w.Client("bj-1").Namespace, network, netns.VIP(f, last), w.endpoints("bj-1", "bj-3")...)
 				}
 			}
 		}
 		// Its address is on our link because of UDP. That does not make it ours, not even for a daemon
 		// that finds it at its start.
-		w.stop("bj-1", true)
+		w.Stop("bj-1", true)
 		w.run([]string{"bj-1"}, flags...)
-		state := w.ipvsState("bj-1")
+		state := w.IPVSState("bj-1")
 		for _, line := range append(taken, strings.Split(strings.TrimSpace(foreignServer), "\n")...) {
 			if !slices.Contains(state, line) {
 				t.Errorf("%q is gone", line)
@@ -111,7 +112,7 @@ func TestForeignServers(t *testing.T) {
 				t.Errorf("%q was made", line)
 			}
 		}
-		if log := w.daemons["bj-1"].Log().String(); !strings.Contains(log, "172.16.33.182:80") {
+		if log := w.Daemons["bj-1"].Log().String(); !strings.Contains(log, "172.16.33.182:80") {
 			t.Errorf("the log does not name the address that is taken:\n%s", log)
 		}
 	}, ipvs)
@@ -124,24 +125,24 @@ func TestScheduler(t *testing.T) {
 		w := newWorld(t, b, "bj-1")
 		for name, scheduler := range map[string]string{"usual": "", "weighed": "wlc", "hashed": "mh", "wrong": "nosuch"} {
 			last := map[string]byte{"usual": 184, "weighed": 185, "hashed": 186, "wrong": 187}[name]
-			s := newService(name, last)
+			s := netns.NewClosedService(name, last)
 			if scheduler != "" {
 				s.Annotations["superedge.io/ipvs-scheduler"] = scheduler
 			}
 			w.Serve(s, w.endpoints("bj-1")...)
 		}
 		w.run([]string{"bj-1"}, append(detect(), "--ipvs-scheduler", "lc")...)
-		state := w.ipvsState("bj-1")
+		state := w.IPVSState("bj-1")
 		for last, scheduler := range map[byte]string{184: "lc", 185: "wlc", 186: "mh", 187: "lc"} {
 			for _, f := range netns.Families() {
-				prefix := fmt.Sprintf("-A -t %s -s %s", vip(f, last), scheduler)
+				prefix := fmt.Sprintf("-A -t %s -s %s", netns.VIP(f, last), scheduler)
 				if !slices.ContainsFunc(state, func(line string) bool { return line == prefix || strings.HasPrefix(line, prefix+" ") }) {
 					t.Errorf("no %q in\n%s", prefix, strings.Join(state, "\n"))
 				}
-				w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, last), w.endpoint("bj-1"))
+				w.reaches(w.Client("bj-1").Namespace, "tcp", netns.VIP(f, last), w.Endpoint("bj-1"))
 			}
 		}
-		if log := w.daemons["bj-1"].Log().String(); !strings.Contains(log, "nosuch") {
+		if log := w.Daemons["bj-1"].Log().String(); !strings.Contains(log, "nosuch") {
 			t.Errorf("the log does not name the scheduler that the kernel lacks:\n%s", log)
 		}
 	}, ipvs)
@@ -155,11 +156,16 @@ func TestWithoutIPVS(t *testing.T) {
 		t.Skip("SKIPPED: this kernel has IPVS; run this on one that has not")
 	}
 	w := newWorld(t, ipvs, "bj-1")
-	w.Serve(newService("nowhere", 188), w.endpoints("bj-1")...)
+	w.Serve(netns.NewClosedService("nowhere", 188), w.endpoints("bj-1")...)
 	w.apply()
-	d, err := w.Lab.Node("bj-1").RunGridproxy(w.program, w.Dir, append(ipvs.flags(), append(detect(), netns.NoStatusSocket)...)...)
-	w.must(err)
-	wait.Until(t, "the daemon ends", func() error { return wait.Check(d.ExitCode() != -1, "it runs") })
+	d, err := w.Lab.Node("bj-1").RunGridproxy(w.Program, w.Dir, append(ipvs.flags(), append(detect(), netns.NoStatusSocket)...)...)
+	w.Must(err)
+	wait.Until(t, "the daemon ends", func() error {
+		if d.ExitCode() == -1 {
+			return errors.New("it runs")
+		}
+		return nil
+	})
 	log := d.Log().String()
 	for _, word := range []string{"ip_vs", "ip_vs_rr", "modprobe", "--proxy-mode=iptables"} {
 		if !strings.Contains(log, word) {
@@ -169,7 +175,7 @@ func TestWithoutIPVS(t *testing.T) {
 	if d.ExitCode() == 0 {
 		t.Error("the daemon ended with code 0")
 	}
-	if save := w.save("bj-1", netns.IPv4); slices.ContainsFunc(save, func(line string) bool { return strings.Contains(line, "KUBE-") }) {
+	if save := w.Rules("bj-1", netns.IPv4); slices.ContainsFunc(save, func(line string) bool { return strings.Contains(line, "KUBE-") }) {
 		t.Errorf("rules were written:\n%s", strings.Join(save, "\n"))
 	}
 }

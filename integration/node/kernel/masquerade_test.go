@@ -16,7 +16,7 @@ import (
 func (w *world) seen(from *netns.Namespace, to netip.AddrPort, as netip.Addr, want ...*netns.Pod) {
 	w.t.Helper()
 	w.holds(func(ctx context.Context) error {
-		err := w.hear(names(want), func() (string, error) {
+		err := w.hear(netns.Names(want), func() (string, error) {
 			a, err := ask(ctx, from, "tcp", to)
 			if err == nil && a.Client.Addr() != as {
 				err = fmt.Errorf("%s saw %s, want it to see %s", a.Pod, a.Client.Addr(), as)
@@ -43,7 +43,7 @@ func TestMasquerade(t *testing.T) {
 		}{
 			{"detector", detect(), func(w *world, f netns.Family, local, cluster *service) {
 				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
-				both, here := w.endpoints("bj-1", "bj-3"), w.endpoint("bj-1")
+				both, here := w.endpoints("bj-1", "bj-3"), w.Endpoint("bj-1")
 				w.seen(pod, cluster.vip(f), pod.Addr(f), both...)
 				w.seen(w.Outside, cluster.vip(f), node, both...)
 				w.seen(w.self(f), cluster.vip(f), node, both...)
@@ -62,7 +62,7 @@ func TestMasquerade(t *testing.T) {
 			}},
 			{"no detector", nil, func(w *world, f netns.Family, local, cluster *service) {
 				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
-				both, here := w.endpoints("bj-1", "bj-3"), w.endpoint("bj-1")
+				both, here := w.endpoints("bj-1", "bj-3"), w.Endpoint("bj-1")
 				w.seen(pod, cluster.vip(f), pod.Addr(f), both...)
 				for _, to := range cluster.outer(w, f) {
 					w.seen(pod, to, node, both...)
@@ -80,9 +80,9 @@ func TestMasquerade(t *testing.T) {
 			{"masquerade all", append(detect(), "--masquerade-all"), func(w *world, f netns.Family, local, cluster *service) {
 				pod, node := w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Addr(f)
 				w.seen(pod, cluster.vip(f), node, w.endpoints("bj-1", "bj-3")...)
-				w.seen(pod, local.vip(f), node, w.endpoint("bj-1"))
+				w.seen(pod, local.vip(f), node, w.Endpoint("bj-1"))
 				for _, to := range local.outer(w, f) {
-					w.seen(w.Outside, to, w.Outside.Addr(f), w.endpoint("bj-1"))
+					w.seen(w.Outside, to, w.Outside.Addr(f), w.Endpoint("bj-1"))
 				}
 			}},
 			{"interfaces", []string{"--detect-local-mode", "InterfaceNamePrefix", "--pod-interface-name-prefix", "veth"}, func(w *world, f netns.Family, local, cluster *service) {
@@ -102,9 +102,9 @@ func TestMasquerade(t *testing.T) {
 				for _, s := range []*service{cluster, local} {
 					w.Serve(s.Service, w.endpoints("bj-1", "bj-3", "gz-2")...)
 				}
-				w.routeAllVia("bj-1")
+				w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
 				for _, f := range netns.Families() {
-					w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
+					w.Must(w.Lab.Node("bj-1").AddAddr(second(f)))
 				}
 				w.run([]string{"bj-1"}, c.flags...)
 				for _, f := range netns.Families() {
@@ -127,7 +127,7 @@ type service struct {
 }
 
 func newExposed(name string, last byte, port uint16) *service {
-	s := newService(name, last)
+	s := netns.NewClosedService(name, last)
 	expose(s, last)
 	for i := range s.Spec.Ports {
 		s.Spec.Ports[i].NodePort = int32(port)
@@ -135,14 +135,14 @@ func newExposed(name string, last byte, port uint16) *service {
 	return &service{Service: s, last: last, nodePort: port}
 }
 
-func (s *service) vip(f netns.Family) netip.AddrPort { return vip(f, s.last) }
+func (s *service) vip(f netns.Family) netip.AddrPort { return netns.VIP(f, s.last) }
 
 // outer are the frontends that the external traffic policy is about.
 func (s *service) outer(w *world, f netns.Family) []netip.AddrPort {
 	return []netip.AddrPort{
 		netip.AddrPortFrom(w.Lab.Node("bj-1").Addr(f), s.nodePort),
-		balancer(f, s.last),
-		external(f, s.last),
+		netns.Balancer(f, s.last),
+		netns.External(f, s.last),
 	}
 }
 
@@ -151,19 +151,19 @@ func (s *service) outer(w *world, f netns.Family) []netip.AddrPort {
 func TestHairpin(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3")
-		s := newService("hairpin", 82)
-		w.Serve(s, w.endpoint("bj-1"))
+		s := netns.NewClosedService("hairpin", 82)
+		w.Serve(s, w.Endpoint("bj-1"))
 		w.run([]string{"bj-1"})
-		pod := w.endpoint("bj-1")
+		pod := w.Endpoint("bj-1")
 		for _, f := range netns.Families() {
-			w.seen(pod.Namespace, vip(f, 82), w.Lab.Node("bj-1").Addr(f), pod)
-			w.reaches(pod.Namespace, "udp", vip(f, 82), pod)
+			w.seen(pod.Namespace, netns.VIP(f, 82), w.Lab.Node("bj-1").Addr(f), pod)
+			w.reaches(pod.Namespace, "udp", netns.VIP(f, 82), pod)
 		}
 		w.Serve(s, w.endpoints("bj-1", "bj-3")...)
 		w.apply()
 		for _, f := range netns.Families() {
 			for _, network := range networks() {
-				w.reaches(pod.Namespace, network, vip(f, 82), w.endpoints("bj-1", "bj-3")...)
+				w.reaches(pod.Namespace, network, netns.VIP(f, 82), w.endpoints("bj-1", "bj-3")...)
 			}
 		}
 	})

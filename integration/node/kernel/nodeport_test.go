@@ -10,7 +10,7 @@ import (
 )
 
 func nodePortService() *corev1.Service {
-	s := newService("node-port", 50)
+	s := netns.NewClosedService("node-port", 50)
 	s.Spec.Type = corev1.ServiceTypeNodePort
 	for i := range s.Spec.Ports {
 		s.Spec.Ports[i].NodePort = nodePort
@@ -35,7 +35,7 @@ func TestNodePort(t *testing.T) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
 		w.Serve(nodePortService(), w.endpoints("bj-1", "bj-3", "gz-2")...)
 		for _, f := range netns.Families() {
-			w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
+			w.Must(w.Lab.Node("bj-1").AddAddr(second(f)))
 		}
 		w.run([]string{"bj-1", "gz-2"}, detect()...)
 		beijing, guangzhou := w.endpoints("bj-1", "bj-3"), w.endpoints("gz-2")
@@ -62,13 +62,13 @@ func TestNodePortAddresses(t *testing.T) {
 		w := newWorld(t, b, "bj-1")
 		w.Serve(nodePortService(), w.endpoints("bj-1")...)
 		for _, f := range netns.Families() {
-			w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
+			w.Must(w.Lab.Node("bj-1").AddAddr(second(f)))
 		}
 		w.run([]string{"bj-1"}, append(detect(), "--nodeport-addresses", "192.168.10.0/24,fd00:18::/64")...)
 		for _, network := range networks() {
 			for _, f := range netns.Families() {
 				for _, from := range []*netns.Namespace{w.Outside, w.Client("bj-1").Namespace} {
-					w.reaches(from, network, w.nodePortOn("bj-1", f), w.endpoint("bj-1"))
+					w.reaches(from, network, w.nodePortOn("bj-1", f), w.Endpoint("bj-1"))
 				}
 				w.refused(w.Client("bj-1").Namespace, network, netip.AddrPortFrom(second(f), nodePort))
 			}
@@ -86,15 +86,15 @@ func TestNodePortKeywords(t *testing.T) {
 		w.Serve(nodePortService(), w.endpoints("bj-1")...)
 		node := w.Lab.Node("bj-1")
 		for _, f := range netns.Families() {
-			w.must(node.AddAddr(second(f)))
+			w.Must(node.AddAddr(second(f)))
 		}
 		w.run([]string{"bj-1"}, append(detect(), "--nodeport-addresses", "primary,localhost")...)
 		for _, network := range networks() {
 			for _, f := range netns.Families() {
-				w.reaches(w.Outside, network, w.nodePortOn("bj-1", f), w.endpoint("bj-1"))
+				w.reaches(w.Outside, network, w.nodePortOn("bj-1", f), w.Endpoint("bj-1"))
 				w.refused(w.Client("bj-1").Namespace, network, netip.AddrPortFrom(second(f), nodePort))
 			}
-			w.reaches(node.Namespace, network, loopback4, w.endpoint("bj-1"))
+			w.reaches(node.Namespace, network, loopback4, w.Endpoint("bj-1"))
 			w.refused(node.Namespace, network, loopback6)
 		}
 	})
@@ -108,10 +108,10 @@ func TestNodePortOnNewAddress(t *testing.T) {
 		w.Serve(nodePortService(), w.endpoints("bj-1")...)
 		w.run([]string{"bj-1"}, append(detect(), "--nodeport-addresses", "192.168.0.0/16,fd00::/16")...)
 		for _, f := range netns.Families() {
-			w.reaches(w.Client("bj-1").Namespace, "tcp", w.nodePortOn("bj-1", f), w.endpoint("bj-1"))
-			w.must(w.Lab.Node("bj-1").AddAddr(second(f)))
+			w.reaches(w.Client("bj-1").Namespace, "tcp", w.nodePortOn("bj-1", f), w.Endpoint("bj-1"))
+			w.Must(w.Lab.Node("bj-1").AddAddr(second(f)))
 			w.changing = true
-			w.reaches(w.Client("bj-1").Namespace, "tcp", netip.AddrPortFrom(second(f), nodePort), w.endpoint("bj-1"))
+			w.reaches(w.Client("bj-1").Namespace, "tcp", netip.AddrPortFrom(second(f), nodePort), w.Endpoint("bj-1"))
 		}
 	})
 }

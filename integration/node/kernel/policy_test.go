@@ -15,7 +15,7 @@ func TestTrafficPolicies(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-2", "bj-3", "gz-2")
 		local := corev1.ServiceInternalTrafficPolicyLocal
-		s := newService("local", 60)
+		s := netns.NewClosedService("local", 60)
 		expose(s, 60)
 		s.Spec.InternalTrafficPolicy = &local
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
@@ -23,30 +23,30 @@ func TestTrafficPolicies(t *testing.T) {
 		w.run([]string{"bj-1", "bj-2"}, detect()...)
 		unit := w.endpoints("bj-1", "bj-3")
 
-		w.routeAllVia("bj-1")
+		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
 		for _, f := range netns.Families() {
 			for _, network := range networks() {
 				for _, from := range []*netns.Namespace{w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
-					w.reaches(from, network, vip(f, 60), w.endpoint("bj-1"))
+					w.reaches(from, network, netns.VIP(f, 60), w.Endpoint("bj-1"))
 					w.reaches(from, network, w.nodePortOn("bj-1", f), unit...)
-					w.reaches(from, network, balancer(f, 60), unit...)
+					w.reaches(from, network, netns.Balancer(f, 60), unit...)
 				}
-				w.reaches(w.Outside, network, w.nodePortOn("bj-1", f), w.endpoint("bj-1"))
-				w.reaches(w.Outside, network, balancer(f, 60), w.endpoint("bj-1"))
-				w.reaches(w.Outside, network, external(f, 60), w.endpoint("bj-1"))
+				w.reaches(w.Outside, network, w.nodePortOn("bj-1", f), w.Endpoint("bj-1"))
+				w.reaches(w.Outside, network, netns.Balancer(f, 60), w.Endpoint("bj-1"))
+				w.reaches(w.Outside, network, netns.External(f, 60), w.Endpoint("bj-1"))
 			}
 		}
 
-		w.routeAllVia("bj-2")
+		w.Must(w.RouteServicesVia(w.Lab.Node("bj-2")))
 		for _, f := range netns.Families() {
 			for _, from := range []*netns.Namespace{w.Client("bj-2").Namespace, w.Lab.Node("bj-2").Namespace} {
-				w.dropped("bj-2", from, "tcp", vip(f, 60))
+				w.dropped("bj-2", from, "tcp", netns.VIP(f, 60))
 				w.reaches(from, "tcp", w.nodePortOn("bj-2", f), unit...)
-				w.reaches(from, "udp", balancer(f, 60), unit...)
+				w.reaches(from, "udp", netns.Balancer(f, 60), unit...)
 			}
 			w.dropped("bj-2", w.Outside, "tcp", w.nodePortOn("bj-2", f))
-			w.dropped("bj-2", w.Outside, "udp", balancer(f, 60))
-			w.dropped("bj-2", w.Outside, "tcp", external(f, 60))
+			w.dropped("bj-2", w.Outside, "udp", netns.Balancer(f, 60))
+			w.dropped("bj-2", w.Outside, "tcp", netns.External(f, 60))
 		}
 	})
 }
@@ -55,16 +55,16 @@ func TestTrafficPolicies(t *testing.T) {
 func TestExternalAddresses(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := newService("exposed", 61)
+		s := netns.NewClosedService("exposed", 61)
 		expose(s, 61)
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
-		w.routeAllVia("bj-1")
+		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
 		w.run([]string{"bj-1"}, detect()...)
 		for _, f := range netns.Families() {
 			for _, network := range networks() {
 				for _, from := range []*netns.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
-					w.reaches(from, network, external(f, 61), w.endpoints("bj-1", "bj-3")...)
-					w.reaches(from, network, balancer(f, 61), w.endpoints("bj-1", "bj-3")...)
+					w.reaches(from, network, netns.External(f, 61), w.endpoints("bj-1", "bj-3")...)
+					w.reaches(from, network, netns.Balancer(f, 61), w.endpoints("bj-1", "bj-3")...)
 				}
 			}
 		}
@@ -76,27 +76,27 @@ func TestExternalAddresses(t *testing.T) {
 func TestSourceRanges(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1")
-		s := newService("ranges", 62)
+		s := netns.NewClosedService("ranges", 62)
 		expose(s, 62)
 		s.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24", "2001:db8::/64"}
 		w.Serve(s, w.endpoints("bj-1")...)
-		w.routeAllVia("bj-1")
+		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
 		w.run([]string{"bj-1"}, detect()...)
-		endpoint, pod := w.endpoint("bj-1"), w.Client("bj-1").Namespace
+		endpoint, pod := w.Endpoint("bj-1"), w.Client("bj-1").Namespace
 		for _, f := range netns.Families() {
 			for _, network := range networks() {
-				w.reaches(w.Outside, network, balancer(f, 62), endpoint)
-				w.dropped("bj-1", pod, network, balancer(f, 62))
-				w.reaches(pod, network, external(f, 62), endpoint)
+				w.reaches(w.Outside, network, netns.Balancer(f, 62), endpoint)
+				w.dropped("bj-1", pod, network, netns.Balancer(f, 62))
+				w.reaches(pod, network, netns.External(f, 62), endpoint)
 				w.reaches(pod, network, w.nodePortOn("bj-1", f), endpoint)
 			}
 		}
 		s.Spec.LoadBalancerSourceRanges = []string{"010.00.0.0/016", "fd00:0010::/032"} // as older API servers stored them
 		w.apply()
 		for _, f := range netns.Families() {
-			w.reaches(pod, "tcp", balancer(f, 62), endpoint)
-			w.dropped("bj-1", w.Outside, "tcp", balancer(f, 62))
-			w.reaches(w.Outside, "tcp", external(f, 62), endpoint)
+			w.reaches(pod, "tcp", netns.Balancer(f, 62), endpoint)
+			w.dropped("bj-1", w.Outside, "tcp", netns.Balancer(f, 62))
+			w.reaches(w.Outside, "tcp", netns.External(f, 62), endpoint)
 		}
 	})
 }

@@ -18,9 +18,9 @@ import (
 func (w *world) refusal() (*need.Refusal, string) {
 	w.t.Helper()
 	r, err := need.NewRefusal(w.t.TempDir())
-	w.must(err)
-	through, err := r.Program(w.program)
-	w.must(err)
+	w.Must(err)
+	through, err := r.Program(w.Program)
+	w.Must(err)
 	return r, through
 }
 
@@ -28,7 +28,7 @@ func (w *world) refusal() (*need.Refusal, string) {
 func (w *world) shown(node string, texts ...string) {
 	w.t.Helper()
 	wait.Until(w.t, "/metrics of "+node+" has the texts", func() error {
-		page, err := w.daemons[node].Metrics(w.t.Context(), "/metrics")
+		page, err := w.Daemons[node].Metrics(w.t.Context(), "/metrics")
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (w *world) shown(node string, texts ...string) {
 func (w *world) explained(node, service, text string) {
 	w.t.Helper()
 	w.holds(func(ctx context.Context) error {
-		out, err := w.Lab.Node(node).Run(ctx, nil, "env", "NODE_NAME="+node, w.program, "explain", service,
+		out, err := w.Lab.Node(node).Run(ctx, nil, "env", "NODE_NAME="+node, w.Program, "explain", service,
 			"--node-name", node, "--manifests", w.Dir, "--iptables-variant", w.backend.variant)
 		return errors.Join(err, wait.Check(strings.Contains(string(out), text), "explain lacks %q:\n%s", text, out))
 	})
@@ -68,18 +68,18 @@ func TestRefusedServiceIsQuarantined(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-2", "gz-2")
 		refusal, through := w.refusal()
-		bad, good := newService("bad", 40), newService("good", 41)
+		bad, good := netns.NewClosedService("bad", 40), netns.NewClosedService("good", 41)
 		expose(bad, 40)
 		netns.Confine(bad, "")
 		netns.Confine(good, "")
 		both := w.endpoints("bj-1", "gz-2")
 		w.Serve(bad, both...)
 		w.Serve(good, both...)
-		w.routeAllVia("bj-2")
+		w.Must(w.RouteServicesVia(w.Lab.Node("bj-2")))
 		w.runProgram(through, []string{"bj-2"}, detect()...)
 		for _, f := range netns.Families() {
-			w.reaches(w.Client("bj-2").Namespace, "udp", vip(f, 40), both...)
-			w.reaches(w.Client("bj-2").Namespace, "tcp", vip(f, 41), both...)
+			w.reaches(w.Client("bj-2").Namespace, "udp", netns.VIP(f, 40), both...)
+			w.reaches(w.Client("bj-2").Namespace, "tcp", netns.VIP(f, 41), both...)
 		}
 
 		var flows []*flow
@@ -91,12 +91,12 @@ func TestRefusedServiceIsQuarantined(t *testing.T) {
 			}
 		}
 
-		w.must(refusal.Refuse(`"default/bad:tcp -> `, `"default/bad:udp -> `))
+		w.Must(refusal.Refuse(`"default/bad:tcp -> `, `"default/bad:udp -> `))
 		netns.Confine(bad, `["location"]`)
 		netns.Confine(good, `["location"]`)
 		w.apply()
 		for _, f := range netns.Families() {
-			w.reaches(w.Client("bj-2").Namespace, "tcp", vip(f, 41), w.endpoint("bj-1"))
+			w.reaches(w.Client("bj-2").Namespace, "tcp", netns.VIP(f, 41), w.Endpoint("bj-1"))
 		}
 		w.shown("bj-2", `gridproxy_quarantined_services{ip_family="IPv4"} 2`, `gridproxy_quarantined_services{ip_family="IPv6"} 2`)
 		w.changing = false
@@ -105,24 +105,24 @@ func TestRefusedServiceIsQuarantined(t *testing.T) {
 		}
 		for _, f := range netns.Families() {
 			for _, network := range networks() {
-				w.refused(w.Lab.Node("bj-2").Namespace, network, vip(f, 40), w.nodePortOn("bj-2", f))
+				w.refused(w.Lab.Node("bj-2").Namespace, network, netns.VIP(f, 40), w.nodePortOn("bj-2", f))
 				for _, from := range []*netns.Namespace{w.Client("bj-2").Namespace, w.Outside} {
-					w.refused(from, network, vip(f, 40), external(f, 40), balancer(f, 40), w.nodePortOn("bj-2", f))
+					w.refused(from, network, netns.VIP(f, 40), netns.External(f, 40), netns.Balancer(f, 40), w.nodePortOn("bj-2", f))
 				}
 			}
 		}
 
 		w.explained("bj-2", "bad", "default/bad:tcp is quarantined here and refused at all its addresses")
-		w.must(refusal.Refuse())
+		w.Must(refusal.Refuse())
 		w.shown("bj-2", `gridproxy_quarantined_services{ip_family="IPv4"} 0`, `gridproxy_quarantined_services{ip_family="IPv6"} 0`)
 		for _, f := range netns.Families() {
 			for _, network := range networks() {
-				w.reaches(w.Client("bj-2").Namespace, network, vip(f, 40), w.endpoint("bj-1"))
-				w.reaches(w.Outside, network, w.nodePortOn("bj-2", f), w.endpoint("bj-1"))
+				w.reaches(w.Client("bj-2").Namespace, network, netns.VIP(f, 40), w.Endpoint("bj-1"))
+				w.reaches(w.Outside, network, w.nodePortOn("bj-2", f), w.Endpoint("bj-1"))
 			}
 		}
 		for _, u := range flows {
-			u.movesTo(w.endpoint("bj-1"))
+			u.movesTo(w.Endpoint("bj-1"))
 		}
 	}, nft, legacy)
 }

@@ -33,15 +33,15 @@ func TestOpenStreamIsLeftAlone(t *testing.T) {
 		const port = 40123
 		w, s := newStreamWorld(t, b, number, protocol)
 		netns.Confine(s, "")
-		w.Serve(s, w.endpoint("gz-2"))
+		w.Serve(s, w.Endpoint("gz-2"))
 		w.run([]string{"bj-1"}, detect()...)
 		from := w.Client("bj-1").Namespace
 		var open []*os.File
 		for _, f := range netns.Families() {
 			for _, p := range []uint16{0, port} {
-				conn := w.dialStream(from, number, p, vip(f, 160))
+				conn := w.dialStream(from, number, p, netns.VIP(f, 160))
 				open = append(open, conn)
-				w.answers(conn, "", w.endpoint("gz-2"))
+				w.answers(conn, "", w.Endpoint("gz-2"))
 			}
 		}
 
@@ -50,21 +50,21 @@ func TestOpenStreamIsLeftAlone(t *testing.T) {
 		w.apply()
 		for _, f := range netns.Families() {
 			w.holds(func(context.Context) error {
-				return w.hear(names(w.endpoints("bj-3")), func() (string, error) { return askStream(from, number, vip(f, 160)) })
+				return w.hear(netns.Names(w.endpoints("bj-3")), func() (string, error) { return askStream(from, number, netns.VIP(f, 160)) })
 			})
 		}
 		for _, conn := range open {
-			w.answers(conn, "again", w.endpoint("gz-2"))
+			w.answers(conn, "again", w.Endpoint("gz-2"))
 		}
 		if b.mode != modeIPVS {
 			return
 		}
 		for i, f := range netns.Families() {
 			ended := open[2*i+1]
-			w.must(unix.SetsockoptLinger(int(ended.Fd()), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})) // free at once
-			w.must(ended.Close())
-			w.answers(w.dialStream(from, number, port, vip(f, 160)), "", w.endpoint("bj-3"))
-			w.answers(open[2*i], "again", w.endpoint("gz-2"))
+			w.Must(unix.SetsockoptLinger(int(ended.Fd()), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})) // free at once
+			w.Must(ended.Close())
+			w.answers(w.dialStream(from, number, port, netns.VIP(f, 160)), "", w.Endpoint("bj-3"))
+			w.answers(open[2*i], "again", w.Endpoint("gz-2"))
 		}
 	})
 }
@@ -106,7 +106,7 @@ func needSocket(t *testing.T, name string, number int) {
 func newStreamWorld(t *testing.T, b backend, number int, protocol corev1.Protocol) (*world, *corev1.Service) {
 	t.Helper()
 	w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-	s := newService("stream", 160)
+	s := netns.NewClosedService("stream", 160)
 	port := netns.EchoServicePort("s", protocol)
 	port.TargetPort.IntVal = sctpPort
 	s.Spec.Ports = []corev1.ServicePort{port}
@@ -120,11 +120,11 @@ func confined(t *testing.T, b backend, number int, protocol corev1.Protocol) {
 	w, s := newStreamWorld(t, b, number, protocol)
 	w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 	w.run([]string{"bj-1"}, detect()...)
-	want := names(w.endpoints("bj-1", "bj-3"))
+	want := netns.Names(w.endpoints("bj-1", "bj-3"))
 	for _, f := range netns.Families() {
 		w.holds(func(context.Context) error {
 			return w.hear(want, func() (string, error) {
-				return askStream(w.Client("bj-1").Namespace, number, vip(f, 160))
+				return askStream(w.Client("bj-1").Namespace, number, netns.VIP(f, 160))
 			})
 		})
 	}
@@ -135,9 +135,9 @@ func confined(t *testing.T, b backend, number int, protocol corev1.Protocol) {
 func (w *world) serveStream(p *netns.Pod, number int) {
 	w.t.Helper()
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-	w.must(err)
+	w.Must(err)
 	var fd int
-	w.must(p.Do(func() (err error) {
+	w.Must(p.Do(func() (err error) {
 		if fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, number); err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func (w *world) answers(conn *os.File, message string, want *netns.Pod) {
 	w.t.Helper()
 	if message != "" {
 		_, err := conn.WriteString(message)
-		w.must(err)
+		w.Must(err)
 	}
 	buf := make([]byte, 1500)
 	n, err := conn.Read(buf)

@@ -147,15 +147,15 @@ var damages = []struct {
 
 func tamper(t *testing.T, b backend, damage func(*testing.T, netns.Family, []string) []string) {
 	w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-	s := newService("tamper", 100)
+	s := netns.NewClosedService("tamper", 100)
 	expose(s, 100)
 	w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
-	w.Serve(newService("elsewhere", 101), w.endpoints("gz-2")...)
+	w.Serve(netns.NewClosedService("elsewhere", 101), w.endpoints("gz-2")...)
 	w.run([]string{"bj-1"}, append(detect(), "--verify-period", "1s")...)
 	good := map[netns.Family][]string{}
 	w.paused("bj-1", func() {
 		for _, f := range netns.Families() {
-			good[f] = w.save("bj-1", f)
+			good[f] = w.Rules("bj-1", f)
 			for _, text := range damage(t, f, good[f]) {
 				w.restore("bj-1", f, text)
 			}
@@ -165,8 +165,8 @@ func tamper(t *testing.T, b backend, damage func(*testing.T, netns.Family, []str
 	w.addForeign("bj-1")
 	for _, f := range netns.Families() {
 		wait.Until(t, fmt.Sprintf("the rules are repaired, %s", f), func() error { return w.mended("bj-1", f, good[f]) })
-		w.reaches(w.Client("bj-1").Namespace, "tcp", vip(f, 100), w.endpoints("bj-1", "bj-3")...)
-		w.refused(w.Client("bj-1").Namespace, "udp", vip(f, 101))
+		w.reaches(w.Client("bj-1").Namespace, "tcp", netns.VIP(f, 100), w.endpoints("bj-1", "bj-3")...)
+		w.refused(w.Client("bj-1").Namespace, "udp", netns.VIP(f, 101))
 	}
 }
 
@@ -175,7 +175,7 @@ func tamper(t *testing.T, b backend, damage func(*testing.T, netns.Family, []str
 func (w *world) mended(node string, f netns.Family, good []string) error {
 	var ours []string
 	foreign := 0
-	save := w.save(node, f)
+	save := w.Rules(node, f)
 	for _, line := range save {
 		if strings.Contains(line, "FOREIGN") {
 			foreign++
@@ -186,7 +186,7 @@ func (w *world) mended(node string, f netns.Family, good []string) error {
 	if foreign != 7 {
 		return fmt.Errorf("%s: %d of 7 lines of somebody else's are left", f, foreign)
 	}
-	if err := sameRules(ours, good); err != nil {
+	if err := netns.SameLines(ours, good); err != nil {
 		return fmt.Errorf("%s: %w", f, err)
 	}
 	return lastInServices(ours)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 )
 
@@ -21,8 +22,8 @@ type flow struct {
 
 func (w *world) newFlow(from *netns.Namespace, f netns.Family, last byte) *flow {
 	w.t.Helper()
-	conn, err := from.Dial(w.t.Context(), "udp", vip(f, last))
-	w.must(err)
+	conn, err := from.Dial(wait.Usual.Context(w.t), "udp", netns.VIP(f, last))
+	w.Must(err)
 	w.t.Cleanup(func() { conn.Close() })
 	return &flow{w: w, conn: conn, f: f}
 }
@@ -39,7 +40,7 @@ func (u *flow) ask(ctx context.Context) (string, error) {
 func (u *flow) movesTo(want ...*netns.Pod) string {
 	u.w.t.Helper()
 	var pod string
-	wait.Until(u.w.t, fmt.Sprintf("one of %s answers the flow, %s", names(want), u.f), func() (err error) {
+	wait.Until(u.w.t, fmt.Sprintf("one of %s answers the flow, %s", netns.Names(want), u.f), func() (err error) {
 		pod, err = u.ask(u.w.t.Context())
 		for _, p := range want {
 			if err == nil && p.Name == pod {
@@ -57,7 +58,7 @@ func (u *flow) movesTo(want ...*netns.Pod) string {
 func TestUDPFlowFollows(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := newService("flow", 90)
+		s := netns.NewClosedService("flow", 90)
 		w.Serve(s, w.endpoints("bj-1", "bj-3")...)
 		w.run([]string{"bj-1"}, detect()...)
 		var flows []*flow
@@ -69,10 +70,10 @@ func TestUDPFlowFollows(t *testing.T) {
 		}
 
 		for _, node := range []string{"bj-1", "bj-3"} {
-			w.Serve(s, w.endpoint(node))
+			w.Serve(s, w.Endpoint(node))
 			w.apply()
 			for _, u := range flows {
-				u.movesTo(w.endpoint(node))
+				u.movesTo(w.Endpoint(node))
 			}
 		}
 
@@ -83,17 +84,17 @@ func TestUDPFlowFollows(t *testing.T) {
 		}
 
 		netns.Confine(s, "")
-		w.Serve(s, w.endpoint("gz-2"))
+		w.Serve(s, w.Endpoint("gz-2"))
 		w.apply()
 		for _, u := range flows {
-			u.movesTo(w.endpoint("gz-2"))
+			u.movesTo(w.Endpoint("gz-2"))
 		}
 		w.Serve(s, w.endpoints("gz-2", "bj-3")...)
 		w.apply()
 		netns.Confine(s, `["location"]`)
 		w.apply()
 		for _, u := range flows {
-			u.movesTo(w.endpoint("bj-3"))
+			u.movesTo(w.Endpoint("bj-3"))
 		}
 	})
 }
@@ -103,27 +104,27 @@ func TestUDPFlowFollows(t *testing.T) {
 func TestTCPConnectionIsLeftAlone(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := newService("open", 91)
+		s := netns.NewClosedService("open", 91)
 		netns.Confine(s, "")
-		w.Serve(s, w.endpoint("gz-2"))
+		w.Serve(s, w.Endpoint("gz-2"))
 		w.run([]string{"bj-1"}, detect()...)
 		from := w.Client("bj-1").Namespace
-		var open []*stream
+		var open []*traffic.Dialogue
 		for _, f := range netns.Families() {
-			open = append(open, w.newStream(from, vip(f, 91)))
+			open = append(open, w.dial(from, netns.VIP(f, 91)))
 		}
 		for _, conn := range open {
-			w.still(conn, w.endpoint("gz-2").Name)
+			w.still(conn, w.Endpoint("gz-2").Name)
 		}
 
 		netns.Confine(s, `["location"]`)
 		w.Serve(s, w.endpoints("gz-2", "bj-3")...)
 		w.apply()
 		for _, f := range netns.Families() {
-			w.reaches(from, "tcp", vip(f, 91), w.endpoint("bj-3"))
+			w.reaches(from, "tcp", netns.VIP(f, 91), w.Endpoint("bj-3"))
 		}
 		for _, conn := range open {
-			w.still(conn, w.endpoint("gz-2").Name)
+			w.still(conn, w.Endpoint("gz-2").Name)
 		}
 	})
 }
