@@ -36,7 +36,7 @@ func (w *namesCluster) startLoad() *traffic.Load {
 		local[from] = loadAnswers()[unit]
 		ways = append(ways, traffic.Way{From: from, To: clusterDNS(), Name: machine})
 	}
-	q := traffic.DNS{Name: dns.Fqdn(loadName), Judge: func(way traffic.Way, m *dns.Msg) traffic.Outcome {
+	q := &traffic.DNS{Name: dns.Fqdn(loadName), Judge: func(way traffic.Way, m *dns.Msg) traffic.Outcome {
 		switch said(m) {
 		case local[way.From]:
 			return traffic.Local
@@ -45,7 +45,7 @@ func (w *namesCluster) startLoad() *traffic.Load {
 		}
 		return traffic.Wrong
 	}}
-	return traffic.Start(loadRate, q.Open, ways...)
+	return traffic.Start(loadRate, q.Next, ways...)
 }
 
 // whileAsked does something while Pods ask, and prints what became of the queries. It is an error

@@ -92,23 +92,6 @@ func (s *remoteSite) times(ctx context.Context, n int, way traffic.Way) traffic.
 	return sum
 }
 
-// siteAsker asks from one machine of a site, all the time.
-type siteAsker struct {
-	site   *remoteSite
-	way    traffic.Way
-	asking sync.WaitGroup
-}
-
-func (a *siteAsker) Ask(done func(traffic.Outcome, error)) error {
-	a.asking.Go(func() {
-		q := a.site.ask(context.Background(), a.way, resentWithin)
-		done(q.Outcome, q.Err)
-	})
-	return nil
-}
-
-func (a *siteAsker) Close() { a.asking.Wait() }
-
 // machineRate is how often the client on one machine asks, per second.
 const machineRate = 10
 
@@ -130,8 +113,9 @@ func (w *siteCluster) clients(services ...string) clients {
 			for _, machine := range s.machines() {
 				ways = append(ways, traffic.Way{From: w.Machine(machine).Namespace, To: w.vip(name)})
 			}
-			open := func(way traffic.Way) (traffic.Asker, error) { return &siteAsker{site: s, way: way}, nil }
-			load := traffic.Start(machineRate*len(ways), open, ways...)
+			load := traffic.Start(machineRate*len(ways), func(ctx context.Context, way traffic.Way) (traffic.Ask, error) {
+				return func() traffic.Question { return s.ask(ctx, way, resentWithin) }, nil
+			}, ways...)
 			w.t.Cleanup(func() { _, _ = load.Stop() })
 			c[s.proxy][service] = load
 		}

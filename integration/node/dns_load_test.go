@@ -25,8 +25,8 @@ const (
 )
 
 // dnsQuestion returns the question that Pods ask all the time.
-func dnsQuestion() traffic.DNS {
-	return traffic.DNS{Name: askedName, Judge: func(_ traffic.Way, m *dns.Msg) traffic.Outcome {
+func dnsQuestion() *traffic.DNS {
+	return &traffic.DNS{Name: askedName, Judge: func(_ traffic.Way, m *dns.Msg) traffic.Outcome {
 		if len(m.Answer) != 1 {
 			return traffic.Wrong
 		}
@@ -46,7 +46,7 @@ func dnsQuestion() traffic.DNS {
 func (d *dnsNode) startLoad(rate int, fresh bool, ways []traffic.Way) {
 	q := dnsQuestion()
 	q.Fresh = fresh
-	load := traffic.Start(rate, q.Open, ways...)
+	load := traffic.Start(rate, q.Next, ways...)
 	d.t.Cleanup(func() { _, _ = load.Stop() })
 	d.load, d.rate = load, rate
 }

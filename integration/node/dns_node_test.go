@@ -191,8 +191,8 @@ func (d *dnsNode) answered(ways []traffic.Way, want traffic.Outcome) {
 	d.t.Helper()
 	wait.Until(d.t, "every query has its outcome", func() error {
 		for _, w := range ways {
-			if got, err := dnsQuestion().Once(d.ctx, w); got != want {
-				return errors.Join(fmt.Errorf("%s: %s, want %s", w, got, want), err)
+			if got := dnsQuestion().Once(d.ctx, w); got.Outcome != want {
+				return errors.Join(fmt.Errorf("%s: %s, want %s", w, got.Outcome, want), got.Err)
 			}
 		}
 		return nil

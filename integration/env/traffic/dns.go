@@ -2,9 +2,10 @@ package traffic
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -23,170 +24,145 @@ const (
 	keptShare   = 4
 )
 
-// DNS is a question for the addresses of a name, over UDP.
+// DNS is a question for the addresses of a name, over UDP. Methods are safe for concurrent use.
 type DNS struct {
 	Name  string // with a final dot
 	Judge func(w Way, answer *dns.Msg) Outcome
 	Fresh bool // every query has a socket of its own
+
+	mu   sync.Mutex
+	kept map[keptPlace]*keptSocket
 }
+
+// keptPlace identifies a socket that is kept.
+type keptPlace struct {
+	way    Way
+	number int
+}
+
+// exchange sends a query and returns its answer.
+type exchange func(query *dns.Msg) (*dns.Msg, error)
 
 // Once asks once, on a socket of its own.
-func (q DNS) Once(ctx context.Context, w Way) (Outcome, error) {
+func (q *DNS) Once(ctx context.Context, w Way) Question {
 	conn, err := w.From.Dial(ctx, "udp", w.To)
 	if err != nil {
-		return Lost, err
+		return Question{Err: err}
 	}
-	defer conn.Close() //nolint:errcheck // nothing more is read
-	return (&dnsAsker{DNS: q, way: w}).exchange(conn, 1)
+	return q.ask(w, exchangeOn(conn))
 }
 
-// Open returns an Asker for a Load.
-func (q DNS) Open(w Way) (Asker, error) {
-	a := &dnsAsker{DNS: q, way: w}
-	for range keptSockets {
-		conn, err := a.dial()
+// Next prepares a question of a Load.
+func (q *DNS) Next(ctx context.Context, w Way) (Ask, error) {
+	var do exchange
+	if q.Fresh || rand.IntN(keptShare) > 0 {
+		conn, err := dialDNS(w)
 		if err != nil {
-			a.Close()
 			return nil, err
 		}
-		k := &keptSocket{conn: conn, open: map[uint16]keptQuery{}}
-		a.kept = append(a.kept, k)
-		a.reading.Go(func() { a.receive(k) })
-	}
-	return a, nil
-}
-
-// dnsAsker asks on one way.
-type dnsAsker struct {
-	DNS
-	way     Way
-	asked   int
-	kept    []*keptSocket
-	reading sync.WaitGroup
-}
-
-func (a *dnsAsker) dial() (*net.UDPConn, error) {
-	return net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a.way.To))
-}
-
-// Ask sends a query.
-func (a *dnsAsker) Ask(done func(Outcome, error)) error {
-	a.asked++
-	id := uint16(a.asked)
-	if !a.Fresh && a.asked%keptShare == 0 {
-		return a.ask(a.kept[a.asked/keptShare%keptSockets], id, done)
-	}
-	conn, err := a.dial()
-	if err != nil {
-		return err
-	}
-	a.reading.Go(func() {
-		defer conn.Close() //nolint:errcheck // nothing more is read
-		done(a.exchange(conn, id))
-	})
-	return nil
-}
-
-// Close waits for the last answers.
-func (a *dnsAsker) Close() {
-	for _, k := range a.kept {
-		_ = k.conn.SetReadDeadline(time.Now().Add(dnsAnswerTimeout)) // it is open
-	}
-	a.reading.Wait()
-	for _, k := range a.kept {
-		_ = k.conn.Close() // nothing more is read
-	}
-}
-
-// query returns a query with an ID.
-func (q DNS) query(id uint16) ([]byte, error) {
-	m := new(dns.Msg).SetQuestion(q.Name, dns.TypeA)
-	m.Id = id
-	return m.Pack()
-}
-
-// judge returns the ID of an answer and its outcome.
-func (a *dnsAsker) judge(text []byte) (id uint16, o Outcome) {
-	var m dns.Msg
-	if err := m.Unpack(text); err != nil {
-		if len(text) >= 2 {
-			id = binary.BigEndian.Uint16(text)
+		do = exchangeOn(conn)
+	} else {
+		k, err := q.keptSocket(ctx, keptPlace{w, rand.IntN(keptSockets)})
+		if err != nil {
+			return nil, err
 		}
-		return id, Wrong
+		do = k.exchange
 	}
-	return m.Id, a.Judge(a.way, &m)
+	return func() Question { return q.ask(w, do) }, nil
 }
 
-// exchange sends a query and waits for its answer.
-func (a *dnsAsker) exchange(conn net.Conn, id uint16) (Outcome, error) {
-	text, err := a.query(id)
-	if err == nil {
-		err = conn.SetDeadline(time.Now().Add(dnsAnswerTimeout))
+func dialDNS(w Way) (*net.UDPConn, error) {
+	return net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(w.To))
+}
+
+// ask sends a query and judges its answer.
+func (q *DNS) ask(w Way, do exchange) Question {
+	answer, err := do(new(dns.Msg).SetQuestion(q.Name, dns.TypeA))
+	switch {
+	case err == nil:
+		return Question{Outcome: q.Judge(w, answer)}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Question{Outcome: Refused, Err: err}
+	case errors.As(err, new(*dns.Error)): // no DNS message
+		return Question{Outcome: Wrong, Err: err}
 	}
-	if err == nil {
-		_, err = conn.Write(text)
+	return Question{Err: err}
+}
+
+// exchangeOn returns an exchange that closes its socket.
+func exchangeOn(conn net.Conn) exchange {
+	return func(query *dns.Msg) (*dns.Msg, error) {
+		defer conn.Close()
+		client := dns.Client{Timeout: dnsAnswerTimeout}
+		answer, _, err := client.ExchangeWithConn(query, &dns.Conn{Conn: conn})
+		return answer, err
 	}
-	answer := make([]byte, dns.DefaultMsgSize)
-	for err == nil {
-		var n int
-		if n, err = conn.Read(answer); err == nil {
-			if got, o := a.judge(answer[:n]); got == id {
-				return o, nil
-			}
-		}
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return Refused, err
-	}
-	return Lost, err
 }
 
 // keptSocket is a socket with many queries.
 type keptSocket struct {
-	conn *net.UDPConn
-	mu   sync.Mutex
-	open map[uint16]keptQuery // by ID
+	conn *dns.Conn
+
+	mu    sync.Mutex
+	asked uint16
+	open  map[uint16]chan<- *dns.Msg // by the ID of the query
 }
 
-type keptQuery struct {
-	sent time.Time
-	done func(Outcome, error)
-}
-
-// ask sends a query through a socket that is kept.
-func (a *dnsAsker) ask(k *keptSocket, id uint16, done func(Outcome, error)) error {
-	text, err := a.query(id)
-	if err != nil {
-		return err
+// keptSocket returns the socket of a place, which is closed when ctx ends.
+func (q *DNS) keptSocket(ctx context.Context, at keptPlace) (*keptSocket, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if k, found := q.kept[at]; found {
+		return k, nil
 	}
+	conn, err := dialDNS(at.way)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = conn.Close() }) // nothing more is read
+	k := &keptSocket{conn: &dns.Conn{Conn: conn}, open: map[uint16]chan<- *dns.Msg{}}
+	if q.kept == nil {
+		q.kept = map[keptPlace]*keptSocket{}
+	}
+	q.kept[at] = k
+	go k.receive()
+	return k, nil
+}
+
+func (k *keptSocket) exchange(query *dns.Msg) (*dns.Msg, error) {
+	answered := make(chan *dns.Msg, 1)
 	k.mu.Lock()
-	k.open[id] = keptQuery{time.Now(), done}
+	k.asked++
+	query.Id = k.asked
+	k.open[query.Id] = answered
 	k.mu.Unlock()
 	// The first write may return the error of an earlier query.
-	if _, err := k.conn.Write(text); err != nil {
-		_, _ = k.conn.Write(text) // if this fails, the query is lost
+	if err := k.conn.WriteMsg(query); err != nil {
+		_ = k.conn.WriteMsg(query) // if this fails, the query is lost
 	}
-	return nil
+	select {
+	case m := <-answered:
+		return m, nil
+	case <-time.After(dnsAnswerTimeout):
+		return nil, os.ErrDeadlineExceeded
+	}
 }
 
-// receive reads answers until the deadline that Close sets.
-func (a *dnsAsker) receive(k *keptSocket) {
-	text := make([]byte, dns.DefaultMsgSize)
+// receive reads answers until the socket is closed.
+func (k *keptSocket) receive() {
 	for {
-		n, err := k.conn.Read(text)
+		m, err := k.conn.ReadMsg()
 		switch {
-		case errors.Is(err, syscall.ECONNREFUSED):
-			continue // its query counts as lost
-		case err != nil:
+		case errors.Is(err, net.ErrClosed):
 			return
+		case m == nil:
+			continue // a query was refused, which counts as lost
 		}
-		id, o := a.judge(text[:n])
 		k.mu.Lock()
-		q, found := k.open[id]
-		delete(k.open, id)
-		k.mu.Unlock()
-		if found && time.Since(q.sent) < dnsAnswerTimeout {
-			q.done(o, nil)
+		if answered, found := k.open[m.Id]; found {
+			delete(k.open, m.Id)
+			answered <- m
 		}
+		k.mu.Unlock()
 	}
 }

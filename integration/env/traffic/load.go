@@ -8,14 +8,8 @@ import (
 	"time"
 )
 
-// Asker puts questions on one way, from one goroutine.
-type Asker interface {
-	// Ask begins a question and does not wait for its answer. It calls done at most once, before
-	// Close returns; without a call the question is lost.
-	Ask(done func(Outcome, error)) error
-	// Close waits for the answers that are under way.
-	Close()
-}
+// Ask asks a question and returns what became of it. A Load sets its Way and Due.
+type Ask func() Question
 
 // Load puts questions at a fixed rate, on its ways in turn, until Stop. It leaves a question out
 // that would come late: those of a program that stood still would all come together, and fill the
@@ -31,14 +25,14 @@ type Load struct {
 	err       error
 }
 
-// Start starts a Load of questions per second. It calls open for each way, in the namespace of the
-// way; Ask is called there too.
-func Start(rate int, open func(Way) (Asker, error), ways ...Way) *Load {
+// Start starts a Load of questions per second. It calls next for each question, in the namespace of
+// its way; ctx ends after the last answer.
+func Start(rate int, next func(ctx context.Context, w Way) (Ask, error), ways ...Way) *Load {
 	ctx, end := context.WithCancel(context.Background())
 	l := &Load{pacer: NewPacer(rate), ways: ways, end: end}
 	for i, w := range ways {
 		l.running.Go(func() {
-			err := w.From.Do(func() error { return l.ask(ctx, open, i) })
+			err := w.From.Do(func() error { return l.ask(ctx, next, i) })
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.err = errors.Join(l.err, err)
@@ -47,13 +41,13 @@ func Start(rate int, open func(Way) (Asker, error), ways ...Way) *Load {
 	return l
 }
 
-// ask puts every question of one way until ctx ends.
-func (l *Load) ask(ctx context.Context, open func(Way) (Asker, error), way int) error {
-	asker, err := open(l.ways[way])
-	if err != nil {
-		return err
-	}
-	defer asker.Close()
+// ask puts every question of one way until ctx ends, and waits for the answers.
+func (l *Load) ask(ctx context.Context, next func(context.Context, Way) (Ask, error), way int) error {
+	answered, done := context.WithCancel(context.Background())
+	defer done()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	w := l.ways[way]
 	for send := way; ; send += len(l.ways) {
 		inTime, err := l.pacer.Wait(ctx, send)
 		if err != nil {
@@ -62,22 +56,17 @@ func (l *Load) ask(ctx context.Context, open func(Way) (Asker, error), way int) 
 		if !inTime {
 			continue
 		}
-		if err := asker.Ask(l.begin(send)); err != nil {
+		ask, err := next(answered, w)
+		if err != nil {
 			return err
 		}
-	}
-}
-
-// begin adds a question and returns the function that sets its outcome.
-func (l *Load) begin(send int) (done func(Outcome, error)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	i := len(l.questions)
-	l.questions = append(l.questions, Question{Way: l.ways[send%len(l.ways)], Due: l.pacer.Due(send)})
-	return func(o Outcome, err error) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.questions[i].Outcome, l.questions[i].Err = o, err
+		asking.Go(func() {
+			q := ask()
+			q.Way, q.Due = w, l.pacer.Due(send)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.questions = append(l.questions, q)
+		})
 	}
 }
 

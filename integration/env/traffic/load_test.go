@@ -8,24 +8,6 @@ import (
 	"time"
 )
 
-// fakeAsker loses the questions of some times, and stands still after those of other times.
-type fakeAsker struct {
-	began time.Time
-	lost  func(at time.Duration) bool
-	still func(at time.Duration) time.Duration
-}
-
-func (f *fakeAsker) Ask(done func(Outcome, error)) error {
-	at := time.Since(f.began)
-	if !f.lost(at) {
-		done(Local, nil)
-	}
-	time.Sleep(f.still(at))
-	return nil
-}
-
-func (f *fakeAsker) Close() {}
-
 // TestLoadKnowsItself: a server that stands still loses questions. A load that stands still has not
 // measured, or what is near that time counts as nothing.
 func TestLoadKnowsItself(t *testing.T) {
@@ -69,7 +51,16 @@ func TestLoadKnowsItself(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), test.lasts-1)
 				defer cancel()
 				l := &Load{pacer: NewPacer(100), ways: []Way{{Name: "a server"}}}
-				if err := l.ask(ctx, func(Way) (Asker, error) { return &fakeAsker{time.Now(), test.lost, test.still}, nil }, 0); err != nil {
+				began := time.Now()
+				next := func(context.Context, Way) (Ask, error) {
+					at, outcome := time.Since(began), Local
+					if test.lost(at) {
+						outcome = Lost
+					}
+					time.Sleep(test.still(at))
+					return func() Question { return Question{Outcome: outcome} }, nil
+				}
+				if err := l.ask(ctx, next, 0); err != nil {
 					t.Fatal(err)
 				}
 				got := l.tally()
