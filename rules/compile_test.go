@@ -226,28 +226,6 @@ func TestSourceRangeOfUnknownNode(t *testing.T) {
 	}
 }
 
-// TestBadIPs: leading zeros, which older API servers stored, are read in every field of a
-// Service as kube-proxy reads them (its test of this name), and IPv4 addresses in IPv6 form too.
-func TestBadIPs(t *testing.T) {
-	for _, spelling := range []struct{ cluster, external, balancer, ranges string }{
-		{"172.30.0.041", "192.168.099.022", "1.2.3.004", "203.0.113.000/025"},
-		{"::ffff:172.30.0.41", "::ffff:192.168.099.22", "::FFFF:102:0304", "::ffff:203.0.113.0/121"},
-	} {
-		got := describe(view{local: true, change: func(s *corev1.Service) {
-			s.Spec.ClusterIP = spelling.cluster
-			s.Spec.ExternalIPs = []string{spelling.external}
-			s.Status.LoadBalancer.Ingress[0].IP = spelling.balancer
-			s.Spec.LoadBalancerSourceRanges = []string{spelling.ranges}
-			s.Spec.Ports[0].NodePort = 0
-		}}.compile())
-		want := "cluster 172.30.0.41:80 any->cluster(1) pass\nexternal 192.168.99.22:80 any->cluster(1)/masq pass\n" +
-			"lb 1.2.3.4:80 allow [203.0.113.0/25] any->cluster(1)/masq pass\n"
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%+v (-want +got):\n%s", spelling, diff)
-		}
-	}
-}
-
 // TestPrimaryNodePorts: what --nodeport-addresses=primary, alone and with CIDRs, is where the Node
 // object tells of no address, of one family only, of loopback, or of one that the machine does not
 // have. A family for which nothing is left is everything, as in kube-proxy 1.37, but nothing while

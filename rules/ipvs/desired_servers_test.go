@@ -2,7 +2,6 @@ package ipvs
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -157,23 +156,6 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 			t.Fatalf("of nothing is left: %+v", d)
 		}
 	})
-}
-
-// A NodePort that loses an address to another Service, and gets it back, is served again.
-func TestNodePortComesBack(t *testing.T) {
-	host := []netip.Addr{netip.MustParseAddr("192.168.0.2")}
-	taken := rules.ClaimKey{Addr: netip.MustParseAddrPort("192.168.0.2:30080"), Protocol: uint8(netfilter.TCP)}
-	svc := &rules.Service{Frontends: []rules.Frontend{{Kind: rules.NodePort, Addr: netip.MustParseAddrPort("0.0.0.0:30080"), Verdict: rules.Reject}}}
-	var compiler Compiler
-	for _, keys := range [][]rules.ClaimKey{nil, {taken}, nil} {
-		s := compiler.Compile(rules.Ruleset{
-			Services: []*rules.Service{svc}, HostAddrs: host, NodePortsTaken: keys,
-			NodePorts: rules.NodePortScope{IPv4: rules.ListenAddrs{All: true, Addrs: host}},
-		}, Config{}).State()
-		if got := slices.Collect(maps.Keys(s.Servers)); len(got) != 1-len(keys) {
-			t.Errorf("with %v taken: servers %v", keys, got)
-		}
-	}
 }
 
 // TestTakenNodePortConcernsOneService: a tenant names an address of this machine as an external IP,
