@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs commands as their users do. With UPDATE_SCRIPTS=1 it writes what they print now
 // into the scripts instead of comparing.
 func TestScripts(t *testing.T) {
-	samples, err := os.Getwd()
+	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("SAMPLES", samples+"/../../deploy/samples")
+			e.Setenv("SAMPLES", here+"/../../deploy/samples")
+			e.Setenv("CODE", here+"/../command/commandtest/code.sh")
 			return nil
 		},
 	})

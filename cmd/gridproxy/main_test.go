@@ -33,6 +33,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SAMPLES", filepath.Join(here, "../../deploy/samples"))
+			e.Setenv("CODE", filepath.Join(here, "../command/commandtest/code.sh"))
 			e.Setenv("MANUAL", filepath.Join(here, "testdata/manual.yaml")) // the cluster of SuperEdge's manual
 			return nil
 		},

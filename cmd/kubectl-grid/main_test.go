@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,6 +16,10 @@ func TestMain(m *testing.M) {
 // UPDATE_SCRIPTS=1 it writes what they print now into the scripts instead of comparing.
 func TestScripts(t *testing.T) {
 	server := newStandIn(t)
+	code, err := filepath.Abs("../command/commandtest/code.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
@@ -22,6 +27,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SERVER", server)
+			e.Setenv("CODE", code)
 			return nil
 		},
 	})
