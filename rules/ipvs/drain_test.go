@@ -117,35 +117,6 @@ func TestDrain(t *testing.T) {
 	m.expect(m.wants(first()), "after its connection ended")
 }
 
-// TestDrainTimeout: who does not end is cut in the end.
-func TestDrainTimeout(t *testing.T) {
-	m := drainMachine(t, BackendConfig{DrainTimeout: time.Minute})
-	callHost(t, "10.180.0.2")
-	m.sync(first(), false)
-	m.clock = m.clock.Add(59 * time.Second)
-	m.sync(first(), true)
-	m.expectWeights(webServer(1), map[string]int{"10.180.0.1:80": 1, "10.180.0.2:80": 0}, "a second before")
-	m.clock = m.clock.Add(time.Second)
-	if again := m.sync(first(), false).Again; again != 0 {
-		t.Errorf("again in %s", again)
-	}
-	m.expect(m.wants(first()), "after the timeout")
-}
-
-// TestDrainEnds: a real server that comes back while it drains is as before.
-func TestDrainEnds(t *testing.T) {
-	m := drainMachine(t, BackendConfig{})
-	open := callHost(t, "10.180.0.2")
-	m.sync(first(), false)
-	m.sync(both(), false)
-	m.expect(m.wants(both()), "after it came back")
-	if m.Status().Draining != 0 {
-		t.Errorf("%+v", m.Status())
-	}
-	alive(t, open, "after it came back")
-	callHost(t, "10.180.0.2").Close()
-}
-
 // TestDrainRestart: a new process finds the drain by its weight and goes on with it.
 func TestDrainRestart(t *testing.T) {
 	m := drainMachine(t, BackendConfig{DrainTimeout: time.Minute})
