@@ -15,7 +15,7 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// config is what the environment says.
+// config holds the variables of the environment.
 type config struct {
 	required []string      // REQUIRE: suites in which an unexpected skip is a failure
 	budget   suites.Budget // CI_START, CI_BUDGET, CI_DEADLINE
@@ -28,39 +28,32 @@ type config struct {
 // maxBurden bounds BURDEN: with more, limits of time would end suites.
 const maxBurden = 8
 
-// requires says whether an unexpected skip in a suite is a failure.
+// requires reports whether an unexpected skip in a suite is a failure.
 func (c config) requires(suite string) bool {
 	return slices.Contains(c.required, suite)
 }
 
-// words are the words of a list that has commas or spaces between them.
-func words(list string) []string {
+// splitList returns the words of a list that has commas or spaces between them.
+func splitList(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// requiredNames are the names and patterns in REQUIRE; all is every suite.
-func requiredNames(list string) []string {
-	names := words(list)
-	if slices.Contains(names, "all") {
-		return []string{"*"}
-	}
-	return names
-}
-
-// readEnvironment reads the variables.
-func readEnvironment(lookup func(string) (string, bool)) (config, error) {
-	c := config{budget: suites.Budget{Start: time.Now()}}
-	c.results, _ = lookup("CI_RESULTS")
-	c.base, _ = lookup("CI_BASE")
-	if text, _ := lookup("BURDEN"); text != "" {
+// readEnvironment reads the variables. An empty one is not set.
+func readEnvironment(lookup func(string) string) (config, error) {
+	c := config{results: lookup("CI_RESULTS"), base: lookup("CI_BASE"), budget: suites.Budget{Start: time.Now()}}
+	if text := lookup("BURDEN"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > maxBurden {
 			return config{}, fmt.Errorf("BURDEN=%s: write a number of busy processes, at most %d", text, maxBurden)
 		}
 		c.burden = n
 	}
-	if text, _ := lookup("REQUIRE"); text != "" {
-		required, err := suites.Choose(suites.All(), requiredNames(text))
+	if text := lookup("REQUIRE"); text != "" {
+		names := splitList(text)
+		if slices.Contains(names, "all") {
+			names = []string{"*"}
+		}
+		required, err := suites.Choose(suites.All(), names)
 		if err != nil {
 			return config{}, fmt.Errorf("REQUIRE=%s: %w", text, err)
 		}
@@ -68,7 +61,7 @@ func readEnvironment(lookup func(string) (string, bool)) (config, error) {
 			c.required = append(c.required, s.Name)
 		}
 	}
-	if text, found := lookup("CI_START"); found && text != "" {
+	if text := lookup("CI_START"); text != "" {
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return config{}, fmt.Errorf("CI_START=%s: write the seconds since 1970, as `date +%%s` prints them", text)
@@ -85,7 +78,7 @@ func readEnvironment(lookup func(string) (string, bool)) (config, error) {
 		{"FUZZTIME", &c.fuzzTime, 30 * time.Second},
 	} {
 		*v.value = v.preset
-		if text, found := lookup(v.name); found && text != "" {
+		if text := lookup(v.name); text != "" {
 			d, err := time.ParseDuration(text)
 			if err != nil || d < 0 {
 				return config{}, fmt.Errorf("%s=%s: write a duration such as 75m or 30s", v.name, text)
@@ -96,10 +89,10 @@ func readEnvironment(lookup func(string) (string, bool)) (config, error) {
 	return c, nil
 }
 
-// resultsFile is the file of results in a folder.
+// resultsFile returns the path of the results in a folder.
 func resultsFile(folder string) string { return filepath.Join(folder, "results.json") }
 
-// readResults reads what an earlier part of this run has left; without a folder, nothing.
+// readResults reads the results of an earlier part of this run; without a folder, nothing.
 func readResults(folder string) ([]suites.Result, error) {
 	if folder == "" {
 		return nil, nil

@@ -56,17 +56,17 @@ func run(ctx context.Context, args []string) error {
 	table := suites.All()
 	switch {
 	case *install != "" || *ensure != "":
-		if err := installGroups(ctx, words(*install)); err != nil {
+		if err := installGroups(ctx, splitList(*install)); err != nil {
 			return err
 		}
-		return ensureTools(ctx, words(*ensure), os.Stdout, os.Stderr)
+		return ensureTools(ctx, splitList(*ensure), os.Stdout, os.Stderr)
 	case *list:
 		fmt.Print(suites.Listing(table))
 		return nil
 	case *page != "":
 		return writePage(*page, table)
 	}
-	config, err := readEnvironment(os.LookupEnv)
+	config, err := readEnvironment(os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func writePage(path string, table []suites.Suite) error {
 func choose(table []suites.Suite, names, tier string) ([]suites.Suite, error) {
 	switch {
 	case names != "":
-		chosen, err := suites.Choose(table, words(names))
+		chosen, err := suites.Choose(table, splitList(names))
 		return suites.LongestFirst(chosen), err
 	case tier == "all":
 		return suites.LongestFirst(suites.Tiers(table, suites.Core, suites.Extended)), nil

@@ -100,7 +100,7 @@ func TestPreparationCut(t *testing.T) {
 func TestUnavailable(t *testing.T) {
 	err := fmt.Errorf("race needs gcc: %w", unavailableError{errors.New("there is no package archive")})
 	for required, want := range map[bool]suites.Outcome{false: suites.Skipped, true: suites.Broken} {
-		if got := (&runner{}).unprepared(suites.Suite{Race: true}, err, false, required); got != want {
+		if got := outcomeUnprepared(suites.Suite{Race: true}, err, false, required); got != want {
 			t.Errorf("required %t: %q, want %q", required, got, want)
 		}
 	}
@@ -181,14 +181,12 @@ func TestResultsOfParts(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	read := func(text string) (config, error) {
-		return readEnvironment(func(name string) (string, bool) {
-			for word := range strings.FieldsSeq(text) {
-				if value, found := strings.CutPrefix(word, name+"="); found {
-					return value, true
-				}
-			}
-			return "", false
-		})
+		values := map[string]string{}
+		for word := range strings.FieldsSeq(text) {
+			name, value, _ := strings.Cut(word, "=")
+			values[name] = value
+		}
+		return readEnvironment(func(name string) string { return values[name] })
 	}
 	c, err := read("REQUIRE=streams,right* CI_START=100 CI_BUDGET=37m CI_BASE=0a1f2a35 FUZZTIME=5s BURDEN=2")
 	if err != nil || !c.requires("rights") || c.requires("unit") || c.budget.Start.Unix() != 100 ||

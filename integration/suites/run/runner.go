@@ -51,12 +51,6 @@ func newRunner(ctx context.Context, config config) (*runner, error) {
 	return &runner{config: config, root: root, logs: logs, prepared: newPreparation(root), starts: starts}, nil
 }
 
-// active is a suite that runs, and since when.
-type active struct {
-	suite suites.Suite
-	since time.Time
-}
-
 // finished is a suite that has ended.
 type finished struct {
 	suite  suites.Suite
@@ -64,33 +58,33 @@ type finished struct {
 }
 
 // run runs the suites and returns their results in the order in which they ended.
-func (r *runner) run(ctx context.Context, waiting []suites.Suite) []suites.Result {
-	waiting = slices.Clone(waiting)
-	total := len(waiting)
-	var running []active
+func (r *runner) run(ctx context.Context, chosen []suites.Suite) []suites.Result {
+	waiting := slices.Clone(chosen)
+	var running []suites.Suite
+	since := map[string]time.Time{} // when a suite started, by name
 	var results []suites.Result
 	done := make(chan finished)
 	tick := time.NewTicker(progressPeriod)
 	defer tick.Stop()
 	add := func(f finished) {
 		results = append(results, f.result)
-		r.report(f, len(results), total)
+		r.report(f, len(results), len(chosen))
 	}
 	for len(waiting)+len(running) > 0 {
+		pace := suites.Pace(slices.Concat(r.earlier, results), suites.All())
 		waiting = slices.DeleteFunc(waiting, func(s suites.Suite) bool {
-			outcome := r.refuse(ctx, s, r.pace(results))
+			outcome := r.refuse(ctx, s, pace)
 			if outcome != "" {
 				add(finished{s, suites.Result{Suite: s.Name, Tier: s.Tier, Outcome: outcome}})
 			}
 			return outcome != ""
 		})
-		if i := r.next(waiting, running); i >= 0 {
-			s, targets := waiting[i], len(suites.Tiers(waiting, suites.Fuzz))
+		if i := suites.Next(waiting, running, runtime.NumCPU()); i >= 0 {
+			s := waiting[i]
+			fuzzTime := r.config.budget.FuzzTime(time.Now(), len(suites.Tiers(waiting, suites.Fuzz)), r.config.fuzzTime)
 			waiting = slices.Delete(waiting, i, i+1)
 			fmt.Printf("== start %s, about %s\n", s.Name, suites.Seconds(s.Usual))
-			running = append(running, active{s, time.Now()})
-			fuzzTime := r.config.budget.FuzzTime(time.Now(), targets, r.config.fuzzTime)
-			pace := r.pace(results)
+			running, since[s.Name] = append(running, s), time.Now()
 			go func() { done <- finished{s, r.runSuite(ctx, s, s.Name, pace, fuzzTime)} }()
 			continue
 		}
@@ -99,30 +93,16 @@ func (r *runner) run(ctx context.Context, waiting []suites.Suite) []suites.Resul
 		}
 		select {
 		case f := <-done:
-			running = slices.DeleteFunc(running, func(a active) bool { return a.suite.Name == f.suite.Name })
+			running = slices.DeleteFunc(running, func(s suites.Suite) bool { return s.Name == f.suite.Name })
 			add(f)
 		case <-tick.C:
-			printRunning(running, len(waiting))
+			printRunning(running, since, len(waiting))
 		}
 	}
 	return results
 }
 
-// next is the index of the suite to start; -1 = none.
-func (r *runner) next(waiting []suites.Suite, running []active) int {
-	var beside []suites.Suite
-	for _, a := range running {
-		beside = append(beside, a.suite)
-	}
-	return suites.Next(waiting, beside, runtime.NumCPU())
-}
-
-// pace is that of the whole run, of which this may be a part.
-func (r *runner) pace(results []suites.Result) float64 {
-	return suites.Pace(slices.Concat(r.earlier, results), suites.All())
-}
-
-// refuse says why a suite will not start; "" = it may.
+// refuse returns why a suite does not start; "" if it may.
 func (r *runner) refuse(ctx context.Context, s suites.Suite, pace float64) suites.Outcome {
 	switch {
 	case ctx.Err() != nil:
@@ -144,7 +124,7 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, log string, pace 
 	environment, err := r.prepared.ensure(preparing, s)
 	overdue := preparing.Err() != nil && ctx.Err() == nil
 	result.Prepare = time.Since(begin)
-	if outcome := r.unprepared(s, err, overdue, required); outcome != "" {
+	if outcome := outcomeUnprepared(s, err, overdue, required); outcome != "" {
 		result.Outcome, result.Notes = outcome, []string{err.Error()}
 		return result
 	}
@@ -171,15 +151,16 @@ func (r *runner) runSuite(ctx context.Context, s suites.Suite, log string, pace 
 	result.CPU, result.Starts, result.Summary = e.cpu, e.starts, e.summary
 	result.Outcome, result.Notes = suites.Judge(s, e.summary, e.err, required)
 	if e.timedOut {
-		result.Outcome = late(p, e.summary)
+		result.Outcome = outcomeAtLimit(p, e.summary)
 		result.Notes = append(result.Notes, fmt.Sprintf("its limit was %s; %s.log holds its output", p.limit.Round(time.Second), p.output))
 	}
 	return result
 }
 
-// late is the outcome of a suite that reached its limit. If that was the deadline of the whole run,
-// only a test that has failed makes it a failure; a fuzz target has no time of its own.
-func late(p process, sum suites.Summary) suites.Outcome {
+// outcomeAtLimit returns the outcome of a suite that reached its limit. If that was the deadline of
+// the whole run, only a test that has failed makes it a failure. A fuzz target has no time of its
+// own.
+func outcomeAtLimit(p process, sum suites.Summary) suites.Outcome {
 	switch {
 	case !p.cut:
 		return suites.TimedOut
@@ -191,10 +172,10 @@ func late(p process, sum suites.Summary) suites.Outcome {
 	return suites.Cut
 }
 
-// unprepared is the outcome of a suite whose preparation ended with an error; "" = it runs all the
-// same. Where only something is not available on this machine, tests that miss it skip. overdue:
-// the deadline of the whole run has come, and ended what was being built.
-func (r *runner) unprepared(s suites.Suite, err error, overdue, required bool) suites.Outcome {
+// outcomeUnprepared returns the outcome of a suite whose preparation ended with an error; "" if it
+// runs all the same. If only something is not available on this machine, tests that need it skip.
+// overdue: the deadline of the whole run has ended the preparation.
+func outcomeUnprepared(s suites.Suite, err error, overdue, required bool) suites.Outcome {
 	var unavailable unavailableError
 	switch {
 	case err == nil:
@@ -209,12 +190,10 @@ func (r *runner) unprepared(s suites.Suite, err error, overdue, required bool) s
 	return ""
 }
 
-// bound ends what is done in preparation shortly before the deadline of the whole run.
+// bound returns a context that ends shortly before the deadline of the whole run.
 func (r *runner) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.config.budget.Deadline > 0 {
-		return context.WithTimeoutCause(ctx, r.config.budget.Limit(time.Now(), math.MaxInt64), errors.New("the whole run has reached CI_DEADLINE"))
-	}
-	return context.WithCancel(ctx)
+	left := r.config.budget.Limit(time.Now(), math.MaxInt64)
+	return context.WithTimeoutCause(ctx, left, errors.New("the whole run has reached CI_DEADLINE"))
 }
 
 // report prints how a suite ended, with its output if it failed or prints figures.
@@ -247,11 +226,11 @@ func printEnd(path string) {
 	_, _ = io.Copy(os.Stdout, file)
 }
 
-// printRunning prints what is running.
-func printRunning(running []active, waiting int) {
+// printRunning prints the suites that run, and for how long.
+func printRunning(running []suites.Suite, since map[string]time.Time, waiting int) {
 	var names []string
-	for _, a := range running {
-		names = append(names, fmt.Sprintf("%s (%s of about %s)", a.suite.Name, suites.Seconds(time.Since(a.since)), suites.Seconds(a.suite.Usual)))
+	for _, s := range running {
+		names = append(names, fmt.Sprintf("%s (%s of about %s)", s.Name, suites.Seconds(time.Since(since[s.Name])), suites.Seconds(s.Usual)))
 	}
 	fmt.Printf("== running: %s; %d waiting\n", strings.Join(names, ", "), waiting)
 }
