@@ -47,6 +47,7 @@ func throughProxy(t *testing.T, server, proxy string) (*corev1.Service, *discove
 // API servers while it does not, also without any API server after a reboot. A machine
 // after a reboot is another network namespace.
 func TestAPIProxy(t *testing.T) {
+	t.Parallel()
 	machine := newNamespace(t)
 	proxy := listenIn(t, machine, "127.0.0.1:0")
 	at := proxy.Addr().String()

@@ -155,6 +155,7 @@ func (stuckSource) Changed() <-chan struct{}            { return nil }
 // TestFatalErrorEndsStuckDaemon: an error that ends the daemon does so although one of its parts
 // does not end, as a signal does.
 func TestFatalErrorEndsStuckDaemon(t *testing.T) {
+	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	d := &daemon{
 		log: log, source: stuckSource{}, syncer: syncer.New(syncer.Config{Source: stuckSource{}, Log: log}),

@@ -13,6 +13,7 @@ import (
 // TestCompletionFromTheCluster: names come from the API server on the command line; one that does
 // not answer has none.
 func TestCompletionFromTheCluster(t *testing.T) {
+	t.Parallel()
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -80,6 +80,7 @@ func TestDiff(t *testing.T) {
 
 // TestDiffWarns: diff has the warnings of render, once for each command.
 func TestDiffWarns(t *testing.T) {
+	t.Parallel()
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, strings.Replace(cluster("10.0.0.70", "beijing"), "annotations: {", "annotations: {superedge.io/ipvs-scheduler: wrong, ", 1))
@@ -134,6 +135,7 @@ func TestDiffReadsAgain(t *testing.T) {
 
 // TestDiffListsOnce: diff --wait lists the cluster once, however often it compares.
 func TestDiffListsOnce(t *testing.T) {
+	t.Parallel()
 	need.IPTables(t)
 	ns := newNamespace(t)
 	listen := func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }

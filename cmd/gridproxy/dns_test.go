@@ -159,6 +159,7 @@ func TestLocalDNSOfOneFamily(t *testing.T) {
 // TestLocalDNSWithoutIPv6OnLoopback: a family whose address cannot be added is named, and does not
 // turn off the other one. It is tried again.
 func TestLocalDNSWithoutIPv6OnLoopback(t *testing.T) {
+	t.Parallel()
 	need.IPTables(t)
 	for addresses, before := range map[string]string{
 		"169.254.20.12,fd00:6772:6964::12": "KUBE-LOCAL-DNS KUBE-6-LOCAL-DNS 169.254.20.12",

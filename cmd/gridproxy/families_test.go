@@ -32,6 +32,7 @@ endpoints: [{addresses: [10.0.0.71], nodeName: %s}]
 // TestBrokenFamilyBesideHealthy: a broken ip6tables is reported and does not stop IPv4. IPv6 is
 // written once the tool works.
 func TestBrokenFamilyBesideHealthy(t *testing.T) {
+	t.Parallel()
 	need.IPTables(t)
 	const tool, port = "ip6tables-nft-restore", 30112
 	good, err := exec.LookPath(tool)

@@ -65,6 +65,7 @@ func (w hangingTool) ended() bool {
 // TestSigtermWhileToolHangs: whichever program hangs, SIGTERM ends the daemon, that program and all
 // processes that it started.
 func TestSigtermWhileToolHangs(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, tool string
 		ready      bool // the daemon has synced before the tool hangs
@@ -119,6 +120,7 @@ func TestSigtermWhileToolHangs(t *testing.T) {
 // TestLivezWhileToolHangs: /livez fails when a repair hangs although nothing has changed in the
 // cluster. A first sync with a long restore gets more time, while /healthz reports that it is late.
 func TestLivezWhileToolHangs(t *testing.T) {
+	t.Parallel()
 	for name, repair := range map[string]bool{"first sync": false, "repair": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newHangingTool(t, "iptables-nft-restore")
@@ -153,6 +155,7 @@ func TestLivezWhileToolHangs(t *testing.T) {
 // TestSigtermWhileStartHangs: a system call that no context ends, here a read that never returns,
 // does not keep the process from ending.
 func TestSigtermWhileStartHangs(t *testing.T) {
+	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

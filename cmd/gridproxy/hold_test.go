@@ -23,6 +23,7 @@ import (
 // When default/kubernetes exists again, the Snapshot counts. The API server is a fake, because a
 // real one creates the Service again within seconds.
 func TestSnapshotHeldBack(t *testing.T) {
+	t.Parallel()
 	need.IPTables(t)
 	ns := newNamespace(t)
 	api, address, closeAPI := serveIn(t, ns, "127.0.0.1:0")

@@ -16,6 +16,7 @@ import (
 // the same process goes on. kube-proxy 1.36 keeps the addresses of its start; 1.37 exits, to be
 // started again.
 func TestNodeAddressChanges(t *testing.T) {
+	t.Parallel()
 	need.IPTables(t)
 	ns := newNamespace(t)
 	within(t, ns, func() error {

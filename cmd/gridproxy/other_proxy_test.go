@@ -38,6 +38,7 @@ func TestOtherProxyIsCountedOnce(t *testing.T) {
 // a shadow and a trial do not count as one. A daemon that writes other rules does: both report it,
 // with one log line and a gauge.
 func TestOtherProxy(t *testing.T) {
+	t.Parallel()
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
 	args := []string{"--manifests=" + manifests, "--verify-period=1s", "--other-proxy-after=4s"}

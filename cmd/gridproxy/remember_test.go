@@ -59,6 +59,7 @@ func closedTo(name, address, keys string) *corev1.Service {
 // TestSavedState follows a node through a reboot and a restart without API server, until that is
 // back with changes. A machine after a reboot is another network namespace.
 func TestSavedState(t *testing.T) {
+	t.Parallel()
 	machine := newNamespace(t)
 	api, address, closeAPI := serveIn(t, machine, "127.0.0.1:0")
 	n := newSavingNode(t, address)
@@ -122,6 +123,7 @@ func TestSavedState(t *testing.T) {
 // TestWaveAfterReboot: the API server says of a site that was cut off that none of its endpoints is
 // ready. They are used for --reconnect-grace, unless they are deleted.
 func TestWaveAfterReboot(t *testing.T) {
+	t.Parallel()
 	for grace, held := range map[string]float64{"1m": 1, "0": -1} {
 		t.Run(grace, func(t *testing.T) {
 			machine := newNamespace(t)
@@ -168,6 +170,7 @@ func TestWaveAfterReboot(t *testing.T) {
 // TestStartWithoutKubeconfig: what names the API server is missing after a reboot, and comes later.
 // The saved state is in force until then; without one the start fails at once.
 func TestStartWithoutKubeconfig(t *testing.T) {
+	t.Parallel()
 	machine := newNamespace(t)
 	api, address, closeAPI := serveIn(t, machine, "127.0.0.1:0")
 	n := newSavingNode(t, address)

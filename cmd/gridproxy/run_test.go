@@ -13,6 +13,7 @@ import (
 
 // TestRun starts the daemon as a process of its own in a network namespace of its own.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--cluster-cidr=10.0.0.0/16")

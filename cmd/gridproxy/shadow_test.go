@@ -14,6 +14,7 @@ import (
 
 // TestShadow: a shadow in an empty namespace reports what it would write, and writes nothing.
 func TestShadow(t *testing.T) {
+	t.Parallel()
 	need.IPTables(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))

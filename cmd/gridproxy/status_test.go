@@ -60,6 +60,7 @@ func (p *process) untilStatus(t *testing.T, socket, what string, ok func(s statu
 
 // TestStatus follows one daemon from its start to its end.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	socket := newStatusSocket(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	const rest = `
@@ -135,6 +136,7 @@ spec: {clusterIP: 172.16.33.234, ports: [{port: 80}]}
 // TestStatusSocketIsNotTaken: a second daemon leaves the socket of the first one alone, and works
 // without. A socket that is left over is replaced.
 func TestStatusSocketIsNotTaken(t *testing.T) {
+	t.Parallel()
 	socket := newStatusSocket(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
@@ -161,6 +163,7 @@ func TestStatusSocketIsNotTaken(t *testing.T) {
 
 // TestStatusWhileSyncHangs: the daemon answers while a sync hangs, and reports it.
 func TestStatusWhileSyncHangs(t *testing.T) {
+	t.Parallel()
 	w := newHangingTool(t, "iptables-nft-restore")
 	socket := newStatusSocket(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
@@ -182,6 +185,7 @@ func TestStatusWhileSyncHangs(t *testing.T) {
 
 // TestStatusOfHangingProcess: a process that accepts no connection is reported after a deadline.
 func TestStatusOfHangingProcess(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(filepath.Dir(filepath.Dir(newStatusSocket(t))), "status.sock")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -196,6 +200,7 @@ func TestStatusOfHangingProcess(t *testing.T) {
 // TestStatusWithoutSocket: a socket that cannot be made is logged once, and the daemon works. With
 // an empty path, or with --init-only, there is none.
 func TestStatusWithoutSocket(t *testing.T) {
+	t.Parallel()
 	socket := newStatusSocket(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, cluster("10.0.0.70", "beijing"))
