@@ -27,7 +27,7 @@ func periods() (pause, turn time.Duration) {
 	if os.Getenv("GRIDPROXY_GUEST") != "" {
 		return 100 * time.Millisecond, 200 * time.Millisecond
 	}
-	return 10 * time.Millisecond, 100 * time.Millisecond
+	return 25 * time.Millisecond, 100 * time.Millisecond
 }
 
 // TB is what a wait needs of a testing.TB. Programs that wait do not link the package testing.
@@ -124,8 +124,8 @@ func (p Patience) spend(ctx context.Context, ticks <-chan time.Time, end context
 }
 
 // For asks until ask returns nil. It returns the last error of ask when ctx ends before, and the
-// error of Stop at once. Between two asks it pauses for as long as the last one took, so that
-// asking takes no more than half a processor.
+// error of Stop at once. Between two asks it pauses three times as long as the last one took, so
+// that asking takes no more than a quarter of a processor.
 func For(ctx context.Context, ask func(context.Context) error) error {
 	shortest, _ := periods()
 	var last error
@@ -146,7 +146,7 @@ func For(ctx context.Context, ask func(context.Context) error) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: last seen: %w", context.Cause(ctx), last)
-		case <-time.After(min(max(shortest, time.Since(begin)), maxPause)):
+		case <-time.After(min(max(shortest, 3*time.Since(begin)), maxPause)):
 		}
 	}
 }
