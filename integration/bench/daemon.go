@@ -67,11 +67,13 @@ func (w *world) startGridproxy(node *netns.Node, dir string, v apiserver.Variant
 // stop ends the program as a node's shutdown does.
 func (d *daemon) stop() { d.Stop(syscall.SIGTERM, 10*time.Second) }
 
-// alive is an error that shows the log if the program has ended.
-func (d *daemon) alive() error {
+func (d *daemon) alive() error { return alive(string(d.proxy), d.Child) }
+
+// alive returns an error that shows the log if a program has ended.
+func alive(name string, c *apiserver.Child) error {
 	select {
-	case <-d.Done():
-		return fmt.Errorf("%s has ended; the end of its log:\n%s", d.proxy, d.Tail(20))
+	case <-c.Done():
+		return fmt.Errorf("%s has ended; the end of its log:\n%s", name, c.Tail(20))
 	default:
 		return nil
 	}

@@ -92,11 +92,7 @@ func (s *dnsServers) named(name string) *dnsServer {
 func (s *dnsServers) alive() error {
 	errs := []error{s.daemon.alive()}
 	for _, server := range s.all {
-		select {
-		case <-server.Done():
-			errs = append(errs, fmt.Errorf("%s has ended; the end of its log:\n%s", server.name, server.Tail(20)))
-		default:
-		}
+		errs = append(errs, alive(server.name, server.Child))
 	}
 	return errors.Join(errs...)
 }

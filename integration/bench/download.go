@@ -16,7 +16,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // largeCluster is much larger than one unit: what does a node download and hold of it?
@@ -238,10 +237,7 @@ func (c largeCluster) heartbeat(ctx context.Context, w *world, number int) error
 // addService makes a closed Service, and slices with endpoints on Nodes of all units.
 func (c largeCluster) addService(ctx context.Context, w *world, number int) error {
 	name := nameOf(number)
-	s, err := w.api.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": fmt.Sprintf("[%q]", netns.UnitKey)}},
-		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(answers), Protocol: corev1.ProtocolTCP}}},
-	}, metav1.CreateOptions{})
+	s, err := w.api.CoreV1().Services(namespace).Create(ctx, closedService(name), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making Service %s: %w", name, err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,14 +71,4 @@ func findKubeProxy() (string, error) {
 		return "", fmt.Errorf("%s: %w", kubeProxyVariable, err)
 	}
 	return path, nil
-}
-
-// alive is an error that shows the log if a program has ended.
-func alive(c *apiserver.Child) error {
-	select {
-	case <-c.Done():
-		return errors.New("it has ended; the end of its log:\n" + c.Tail(20))
-	default:
-		return nil
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -13,31 +12,25 @@ import (
 type ipvsSettings struct {
 	services, changes, connects int
 	variant                     string
-	limit                       time.Duration
 }
 
 func runIPVS(args []string) int {
-	s := ipvsSettings{}
-	flags := flag.NewFlagSet("bench -ipvs", flag.ContinueOnError)
-	flags.IntVar(&s.services, "services", 300, "number of Services")
-	flags.IntVar(&s.changes, "changes", 7, "how often a change is measured")
-	flags.IntVar(&s.connects, "connects", 500, "connections to take the first packet's time from")
-	flags.StringVar(&s.variant, "variant", "nft", "variant of iptables: nft or legacy")
-	flags.DurationVar(&s.limit, "limit", time.Hour, "give up after this long")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
-	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), s.limit, fmt.Errorf("the benchmark takes longer than -limit %s", s.limit))
-	defer cancel()
-	results, err := compareIPVS(ctx, s)
-	fmt.Print(ipvsReport(s, results))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 1
-	}
-	return 0
+	var s ipvsSettings
+	return subcommand{
+		name: "-ipvs", limit: time.Hour,
+		flags: func(flags *flag.FlagSet) {
+			flags.IntVar(&s.services, "services", 300, "number of Services")
+			flags.IntVar(&s.changes, "changes", 7, "how often a change is measured")
+			flags.IntVar(&s.connects, "connects", 500, "connections to take the first packet's time from")
+			flags.StringVar(&s.variant, "variant", "nft", "variant of iptables: nft or legacy")
+		},
+		check: func() error { return nil },
+		run: func(ctx context.Context) error {
+			results, err := compareIPVS(ctx, s)
+			fmt.Print(ipvsReport(s, results))
+			return err
+		},
+	}.start(args)
 }
 
 // compareIPVS measures all contenders, one after the other. What was measured before an error is

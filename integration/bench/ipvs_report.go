@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 )
@@ -29,35 +28,18 @@ func ipvsReport(s ipvsSettings, results []ipvsResult) string {
 		of   func(ipvsResult) time.Duration
 	}{
 		{"cold start, every Service answers", func(r ipvsResult) time.Duration { return r.cold }},
-		{"endpoint changed, first packet there", func(r ipvsResult) time.Duration { return ipvsMedian(r.change) }},
-		{"Service added, first packet there", func(r ipvsResult) time.Duration { return ipvsMedian(r.add) }},
-		{"handshake with the last Service", func(r ipvsResult) time.Duration { return ipvsMedian(r.connect) }},
+		{"endpoint changed, first packet there", func(r ipvsResult) time.Duration { return median(r.change) }},
+		{"Service added, first packet there", func(r ipvsResult) time.Duration { return median(r.add) }},
+		{"handshake with the last Service", func(r ipvsResult) time.Duration { return median(r.connect) }},
 	} {
 		fmt.Fprintf(&b, "| %s |", row.what)
 		base := row.of(results[0])
 		for i, r := range results {
-			if fmt.Fprintf(&b, " %s |", ipvsShort(row.of(r))); i > 0 {
+			if fmt.Fprintf(&b, " %s |", short(row.of(r))); i > 0 {
 				fmt.Fprintf(&b, " %.3f |", float64(row.of(r))/float64(base))
 			}
 		}
 		b.WriteString("\n")
 	}
 	return b.String()
-}
-
-func ipvsMedian(all []time.Duration) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[len(sorted)/2]
-}
-
-// ipvsShort keeps three digits.
-func ipvsShort(d time.Duration) string {
-	step := time.Duration(1)
-	for d/step >= 1000 {
-		step *= 10
-	}
-	return d.Round(step).String()
 }

@@ -6,13 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 
-	"gridproxy/integration/env/netns"
-
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 )
 
@@ -40,12 +35,7 @@ func (w *world) seed(ctx context.Context, n int) error {
 
 // addService makes a closed Service whose endpoints are the old Pods.
 func (w *world) addService(ctx context.Context, name string) (netip.AddrPort, error) {
-	s, err := w.api.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": fmt.Sprintf("[%q]", netns.UnitKey)}},
-		Spec: corev1.ServiceSpec{
-			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(answers), Protocol: corev1.ProtocolTCP}},
-		},
-	}, metav1.CreateOptions{})
+	s, err := w.api.CoreV1().Services(namespace).Create(ctx, closedService(name), metav1.CreateOptions{})
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("making Service %s: %w", name, err)
 	}
@@ -68,21 +58,4 @@ func (w *world) point(ctx context.Context, name string, says byte) error {
 		return fmt.Errorf("changing EndpointSlice %s: %w", name, err)
 	}
 	return nil
-}
-
-func (w *world) slice(service string, says byte) *discoveryv1.EndpointSlice {
-	s := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(answers)), Protocol: new(corev1.ProtocolTCP)}},
-	}
-	for _, p := range podsOn(podsNode) {
-		if p.says == says {
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-				Addresses: []string{w.lab.Pod(p.name).Addr(netns.IPv4).String()}, NodeName: new(podsNode),
-				Conditions: discoveryv1.EndpointConditions{Ready: new(true), Serving: new(true)},
-			})
-		}
-	}
-	return s
 }

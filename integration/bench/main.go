@@ -6,10 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"gridproxy/integration/env/apiserver"
@@ -25,7 +23,6 @@ type settings struct {
 	proxies  []proxy
 	env      []string // added to gridproxy's environment
 	profile  string   // folder for profiles of gridproxy; "" = none
-	limit    time.Duration
 
 	// startLimit bounds a cold start. With nft kube-proxy takes up to a minute for 10,000 Services,
 	// and far more than four times as long for twice as many.
@@ -33,81 +30,53 @@ type settings struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "-ipvs" {
-		os.Exit(runIPVS(os.Args[2:]))
+	args := os.Args[1:]
+	others := map[string]func(args []string) int{"-ipvs": runIPVS, "-nodes": runDownload, "-grids": runGrids, "-saved": runSaved, "-dns": runDNS}
+	if len(args) > 0 && others[args[0]] != nil {
+		os.Exit(others[args[0]](args[1:]))
 	}
-	if len(os.Args) > 1 && os.Args[1] == "-nodes" {
-		os.Exit(runDownload(os.Args[2:]))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "-grids" {
-		os.Exit(runGrids(os.Args[2:]))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "-saved" {
-		os.Exit(runSaved(os.Args[2:]))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "-dns" {
-		os.Exit(runDNS(os.Args[2:]))
-	}
-	os.Exit(run(os.Args[1:]))
+	os.Exit(run(args))
 }
 
 func run(args []string) int {
-	s, err := parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("the benchmark takes longer than -limit %s", s.limit))
-	defer cancel()
-	results, err := compare(ctx, s)
-	if len(results) > 0 {
-		fmt.Print(report(results, machine(context.WithoutCancel(ctx)), s))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 1
-	}
-	return 0
-}
-
-func parse(args []string) (settings, error) {
-	s := settings{}
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	services := flags.String("services", "1000,5000,10000", "numbers of Services, ascending")
-	variants := flags.String("variants", "nft,legacy", "variants of iptables")
-	only := flags.String("only", "", "measure only kube-proxy or only gridproxy")
-	flags.Func("env", "NAME=VALUE for gridproxy's environment, such as GOGC=25; may be repeated", func(v string) error {
-		s.env = append(s.env, v)
-		return nil
-	})
-	flags.IntVar(&s.changes, "changes", 20, "measurements of a changed endpoint")
-	flags.IntVar(&s.starts, "starts", 3, "measurements of a cold start, at least 2")
-	flags.IntVar(&s.connects, "connects", 2000, "connections to take the latency from")
-	flags.StringVar(&s.profile, "profile", "", "folder to write CPU and heap profiles of gridproxy to")
-	flags.DurationVar(&s.startLimit, "start-limit", 15*time.Minute, "measure nothing else of a kube-proxy that does not serve within this long")
-	flags.DurationVar(&s.limit, "limit", time.Hour, "give up after this long")
-	if err := flags.Parse(args); err != nil {
-		return s, err
-	}
-	if err := s.lists(*services, *variants); err != nil {
-		return s, err
-	}
-	s.proxies = []proxy{kubeProxy, gridproxy}
-	if *only != "" {
-		s.proxies = []proxy{proxy(*only)}
-	}
-	if p := s.proxies[0]; p != kubeProxy && p != gridproxy {
-		return s, fmt.Errorf("-only %s: want kube-proxy or gridproxy", p)
-	}
-	if s.changes < 1 || s.starts < 2 || s.connects < 1 {
-		return s, errors.New("-changes and -connects must be at least 1, -starts at least 2")
-	}
-	return s, nil
+	var s settings
+	var services, variants, only string
+	return subcommand{
+		limit: time.Hour,
+		flags: func(flags *flag.FlagSet) {
+			flags.StringVar(&services, "services", "1000,5000,10000", "numbers of Services, ascending")
+			flags.StringVar(&variants, "variants", "nft,legacy", "variants of iptables")
+			flags.StringVar(&only, "only", "", "measure only kube-proxy or only gridproxy")
+			flags.Func("env", "NAME=VALUE for gridproxy's environment, such as GOGC=25; may be repeated", func(v string) error {
+				s.env = append(s.env, v)
+				return nil
+			})
+			flags.IntVar(&s.changes, "changes", 20, "measurements of a changed endpoint")
+			flags.IntVar(&s.starts, "starts", 3, "measurements of a cold start, at least 2")
+			flags.IntVar(&s.connects, "connects", 2000, "connections to take the latency from")
+			flags.StringVar(&s.profile, "profile", "", "folder to write CPU and heap profiles of gridproxy to")
+			flags.DurationVar(&s.startLimit, "start-limit", 15*time.Minute, "measure nothing else of a kube-proxy that does not serve within this long")
+		},
+		check: func() error {
+			if s.proxies = []proxy{proxy(only)}; only == "" {
+				s.proxies = []proxy{kubeProxy, gridproxy}
+			}
+			if p := s.proxies[0]; p != kubeProxy && p != gridproxy {
+				return fmt.Errorf("-only %s: want kube-proxy or gridproxy", p)
+			}
+			if s.changes < 1 || s.starts < 2 || s.connects < 1 {
+				return errors.New("-changes and -connects must be at least 1, -starts at least 2")
+			}
+			return s.lists(services, variants)
+		},
+		run: func(ctx context.Context) error {
+			results, err := compare(ctx, s)
+			if len(results) > 0 {
+				fmt.Print(report(results, machine(context.WithoutCancel(ctx)), s))
+			}
+			return err
+		},
+	}.start(args)
 }
 
 // lists reads the flags that hold several values.

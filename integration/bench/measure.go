@@ -134,7 +134,7 @@ func (w *world) coldStart(ctx context.Context, p proxy, v apiserver.Variant, fla
 	ctx, cancel := context.WithTimeoutCause(ctx, w.startLimit, notServing{w.startLimit})
 	defer cancel()
 	last := len(w.vips) - 1
-	end, err := reach(ctx, w.client(d), oldPod, w.vips[last], w.vips[last/2], w.vips[0])
+	end, err := usual.reach(ctx, d.Child, w.client(d), oldPod, w.vips[last], w.vips[last/2], w.vips[0])
 	for err == nil {
 		var entries []string
 		if entries, err = d.services(ctx); err != nil || len(entries) >= len(w.vips) {
@@ -164,9 +164,9 @@ func (w *world) changes(ctx context.Context, d *daemon) ([]time.Duration, error)
 			return nil, err
 		}
 		begin := time.Now()
-		end, err := reach(ctx, w.client(d), target, w.vips[number])
+		end, err := usual.reach(ctx, d.Child, w.client(d), target, w.vips[number])
 		if err != nil {
-			return nil, errors.Join(err, d.alive())
+			return nil, err
 		}
 		times = append(times, end.Sub(begin))
 		target = oldPod + newPod - target
@@ -187,9 +187,9 @@ func (w *world) additions(ctx context.Context, d *daemon) ([]time.Duration, erro
 			return nil, err
 		}
 		begin := time.Now()
-		end, err := reach(ctx, w.client(d), oldPod, vip)
+		end, err := usual.reach(ctx, d.Child, w.client(d), oldPod, vip)
 		if err != nil {
-			return nil, errors.Join(err, d.alive())
+			return nil, err
 		}
 		times = append(times, end.Sub(begin))
 		time.Sleep(settleTime)
@@ -218,7 +218,7 @@ func (w *world) latency(ctx context.Context, d *daemon) (times []time.Duration, 
 	if err := w.forgetFlows(ctx, d.node); err != nil {
 		return nil, 0, err
 	}
-	return handshakes(w.client(d), vip, w.share(w.connects))
+	return handshakes(w.client(d), vip, w.share(w.connects), time.Second)
 }
 
 // rest leaves a program alone for a round in which gridproxy reads the kernel back, and says

@@ -7,14 +7,18 @@ import (
 	"net/netip"
 	"time"
 
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 
 	"golang.org/x/sys/unix"
 )
 
-// pause is between two attempts to connect: short against everything that is timed, and long enough to
-// leave the processor to what is measured.
-const pause = time.Millisecond
+// tempo is how attempts to connect follow each other. The pause is short against everything that is
+// timed, and long enough to leave the processor to what is measured.
+type tempo struct{ pause, patience time.Duration }
+
+// usual is the tempo on this machine.
+var usual = tempo{pause: time.Millisecond, patience: 10 * time.Millisecond}
 
 // connect opens a connection from the calling thread's namespace and reads the one byte that the Pod
 // sends. The time is that of the handshake alone. Plain system calls: the Go scheduler's part would be
@@ -56,19 +60,22 @@ func connect(to netip.AddrPort, patience time.Duration) (says byte, handshake ti
 }
 
 // reach connects from a Pod again and again until all addresses have given the wanted answer, and
-// returns when that was.
-func reach(ctx context.Context, from *netns.Pod, wanted byte, all ...netip.AddrPort) (at time.Time, err error) {
+// returns when that was. It is an error if the process that serves them ends.
+func (t tempo) reach(ctx context.Context, process *apiserver.Child, from *netns.Pod, wanted byte, all ...netip.AddrPort) (at time.Time, err error) {
 	err = from.Do(func() error {
 		for _, to := range all {
 			for {
-				says, _, err := connect(to, 10*pause)
+				says, _, err := connect(to, t.patience)
 				if err == nil && says == wanted {
 					break
 				}
 				if ctx.Err() != nil {
 					return fmt.Errorf("%s never answered %q (last: %q, %w): %w", to, wanted, says, err, context.Cause(ctx))
 				}
-				time.Sleep(pause)
+				if err := alive("the proxy", process); err != nil {
+					return err
+				}
+				time.Sleep(t.pause)
 			}
 		}
 		at = time.Now()
@@ -78,11 +85,11 @@ func reach(ctx context.Context, from *netns.Pod, wanted byte, all ...netip.AddrP
 }
 
 // handshakes times connections to one address, and counts those that were not answered.
-func handshakes(from *netns.Pod, to netip.AddrPort, count int) (times []time.Duration, failed int, err error) {
+func handshakes(from *netns.Pod, to netip.AddrPort, count int, within time.Duration) (times []time.Duration, failed int, err error) {
 	var last error
 	err = from.Do(func() error {
 		for range count {
-			_, took, err := connect(to, time.Second)
+			_, took, err := connect(to, within)
 			if err != nil {
 				failed++
 				last = err

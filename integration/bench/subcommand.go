@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
 
 // subcommand is a benchmark that the first argument of the program chooses.
 type subcommand struct {
-	name  string // -nodes
+	name  string // -nodes; "" = that of the program without one
 	limit time.Duration
 	flags func(*flag.FlagSet)
 	check func() error // of the flags
@@ -23,7 +24,8 @@ type subcommand struct {
 // start parses the arguments and runs the benchmark, until its limit or a signal. It returns the
 // exit code.
 func (s subcommand) start(args []string) int {
-	flags := flag.NewFlagSet("bench "+s.name, flag.ContinueOnError)
+	name := strings.TrimSpace("bench " + s.name)
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	s.flags(flags)
 	flags.DurationVar(&s.limit, "limit", s.limit, "give up after this long")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -32,7 +34,7 @@ func (s subcommand) start(args []string) int {
 		return 2
 	}
 	if err := s.check(); err != nil {
-		fmt.Fprintf(os.Stderr, "bench %s: %v\n", s.name, err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
