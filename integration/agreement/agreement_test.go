@@ -65,17 +65,33 @@ func number(t *testing.T, name string, otherwise uint64) uint64 {
 	return n
 }
 
-// TestAgreement: gridproxy enforces for every Cluster what kube-proxy would, had it been
-// given only the endpoints of the unit, and what refusedOutput says.
-func TestAgreement(t *testing.T) {
-	requireNamespace(t)
-	seed := number(t, envSeed, rand.Uint64())
-	first, last := uint64(0), number(t, envClusters, defaultClusters)
+// drawn returns a seed, the number of its first Cluster and the one behind that of its last.
+func drawn(t *testing.T, count string, otherwise uint64) (seed, first, last uint64) {
+	t.Helper()
+	seed, last = number(t, envSeed, rand.Uint64()), number(t, count, otherwise)
 	if _, found := os.LookupEnv(envNumber); found {
 		first = number(t, envNumber, 0)
 		last = first + 1
 	}
 	t.Logf("seed %d (repeat with %s=%d)", seed, envSeed, seed)
+	return seed, first, last
+}
+
+// wantEnds fails a test in which too few packets met one of the ends.
+func wantEnds(t *testing.T, met map[string]int, atLeast int) {
+	t.Helper()
+	for _, kind := range []string{"accept", "drop", "endpoint", "endpoint masqueraded", "reject"} {
+		if met[kind] < atLeast {
+			t.Errorf("only %d packets met %q: the clusters drawn do not test it", met[kind], kind)
+		}
+	}
+}
+
+// TestAgreement: gridproxy enforces for every Cluster what kube-proxy would, had it been
+// given only the endpoints of the unit, and what refusedOutput says.
+func TestAgreement(t *testing.T) {
+	requireNamespace(t)
+	seed, first, last := drawn(t, envClusters, defaultClusters)
 	total := compareAll(t, seed, first, last)
 	t.Logf("%d clusters, %d differences: %d packets walked, %d rules of kube-proxy compared, %d health checks asked",
 		last-first, len(total.Differences), total.Flows, total.Rules, total.HealthChecks)
@@ -127,11 +143,7 @@ func compareAll(t *testing.T, seed, first, last uint64) Comparison {
 // checkCoverage fails a run that compared too little to have found anything.
 func checkCoverage(t *testing.T, total Comparison) {
 	t.Helper()
-	for _, kind := range []string{"accept", "drop", "endpoint", "endpoint masqueraded", "reject"} {
-		if total.Ends[kind] < 1000 {
-			t.Errorf("only %d packets met %q: the clusters drawn do not test it", total.Ends[kind], kind)
-		}
-	}
+	wantEnds(t, total.Ends, 1000)
 	if total.Deviating < 100 {
 		t.Errorf("only %d rules showed %q: the clusters drawn do not test it", total.Deviating, refusedOutput)
 	}

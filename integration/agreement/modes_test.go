@@ -3,8 +3,6 @@ package agreement
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -34,13 +32,7 @@ func compareModes(c Cluster) (modeComparison, error) {
 // TestModesAgree: the first packet of every flow meets the same endpoints, verdict and
 // masquerade in IPVS mode as in iptables mode, but for the deviations.
 func TestModesAgree(t *testing.T) {
-	seed := number(t, envSeed, rand.Uint64())
-	first, last := uint64(0), number(t, envClusters, defaultClusters)
-	if _, found := os.LookupEnv(envNumber); found {
-		first = number(t, envNumber, 0)
-		last = first + 1
-	}
-	t.Logf("seed %d (repeat with %s=%d)", seed, envSeed, seed)
+	seed, first, last := drawn(t, envClusters, defaultClusters)
 	total := compareAllModes(t, seed, first, last)
 	t.Logf("%d clusters, %d differences: %d packets walked in both modes", last-first, len(total.differences), total.walked)
 	for _, kind := range slices.Sorted(maps.Keys(total.ends)) {
@@ -52,11 +44,7 @@ func TestModesAgree(t *testing.T) {
 	if last-first < defaultClusters || t.Failed() {
 		return
 	}
-	for _, kind := range []string{"accept", "drop", "endpoint", "endpoint masqueraded", "reject"} {
-		if total.ends[kind] < 1000 {
-			t.Errorf("only %d packets met %q: the clusters drawn do not test it", total.ends[kind], kind)
-		}
-	}
+	wantEnds(t, total.ends, 1000)
 	for _, kind := range deviations {
 		if total.deviations[kind] < 20 && kind != ownSource { // that one is for TestDeviations
 			t.Errorf("only %d packets showed %q: the clusters drawn do not test it", total.deviations[kind], kind)
