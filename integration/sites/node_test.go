@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/controller/api/site/v1alpha2"
 	gridv1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/site"
 	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
@@ -158,6 +159,27 @@ func TestAutoFind(t *testing.T) {
 	r.node("other") // any event
 	r.gone(&v1alpha2.NodeUnit{}, "eu-west-1")
 	r.unit("here")
+}
+
+// columns are the first columns of what kubectl prints.
+func columns(out string, n int) string {
+	var rows []string
+	for line := range strings.Lines(out) {
+		rows = append(rows, strings.Join(strings.Fields(line)[:n], " "))
+	}
+	return strings.Join(rows, ", ")
+}
+
+// TestDefaultUnit: the unit of all Nodes is not made again once another client has deleted it.
+func TestDefaultUnit(t *testing.T) {
+	t.Parallel()
+	r := newRunning(t, func(c *site.Config) { c.DefaultUnit = v1alpha2.DefaultUnit })
+	r.node("n")
+	r.labels("n", inAll)
+	r.kubectl("", "delete", "nodeunit", v1alpha2.DefaultUnit)
+	r.sync("last")
+	r.gone(&v1alpha2.NodeUnit{}, v1alpha2.DefaultUnit)
+	r.labels("n", "")
 }
 
 // TestRestart: what is ours is told from what the API server keeps: a unit that goes while no controller runs, finalizer and

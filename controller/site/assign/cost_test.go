@@ -30,14 +30,7 @@ func TestIndexFindsAll(t *testing.T) {
 			u.Spec.Selector.MatchLabels[key.Draw(r, "key")] = value.Draw(r, "value")
 		}
 		for range rapid.IntRange(0, 2).Draw(r, "expressions") {
-			e := metav1.LabelSelectorRequirement{
-				Key:      key.Draw(r, "key"),
-				Operator: rapid.SampledFrom([]metav1.LabelSelectorOperator{"In", "NotIn", "Exists", "DoesNotExist"}).Draw(r, "operator"),
-			}
-			if e.Operator == "In" || e.Operator == "NotIn" {
-				e.Values = rapid.SliceOfN(value, 1, 3).Draw(r, "values")
-			}
-			u.Spec.Selector.MatchExpressions = append(u.Spec.Selector.MatchExpressions, e)
+			u.Spec.Selector.MatchExpressions = append(u.Spec.Selector.MatchExpressions, requirement(r, key.Draw(r, "key"), rapid.SliceOfN(value, 1, 3)))
 		}
 		matches, err := u.Spec.Selector.Compile()
 		if err != nil {

@@ -107,22 +107,6 @@ func TestS02(t *testing.T) {
 	}
 }
 
-// TestS03S05: what is there is not written again, annotations included, however often it is looked
-// at.
-func TestS03S05(t *testing.T) {
-	c := newCluster(t)
-	c.node("a", "kubelet")
-	c.unit("u", `{"nodes": ["a"], "setNode": {"annotations": {"n": "o"}, "taints": [{"key": "k", "effect": "NoSchedule"}]}}`)
-	c.settle()
-	before := c.writes
-	for range 5 {
-		c.settle()
-	}
-	if c.writes != before {
-		t.Errorf("%d writes to Nodes at rest", c.writes-before)
-	}
-}
-
 // TestS04: a taint of an admin that shares a key with one of ours stays, also if it is the very
 // same.
 func TestS04(t *testing.T) {

@@ -123,23 +123,9 @@ func TestHold(t *testing.T) {
 	}{{1, 1, false}, {1, 2, false}, {2, 2, true}, {2, 3, true}, {2, 4, false}, {3, 6, false}, {4, 6, true}} {
 		c := newCluster(t)
 		c.observed.Grace, c.observed.Budget = 0, budget(t, "100%")
-		for i := range of.all {
-			c.node(fmt.Sprint(i), "kubelet", fmt.Sprintf("zone=z%d", i))
-		}
-		c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
-		c.settle()
-		for i := range of.lost {
-			delete(c.nodes, fmt.Sprint(i))
-		}
-		c.take(c.decide()) // the clock starts
-		c.take(c.decide()) // places in the budget are taken
-		p := c.decide()
-		want := of.lost
-		if of.held {
-			want = 0
-		}
-		if len(p.Delete) != want {
-			t.Errorf("%d of %d lost: %d are removed, want %d", of.lost, of.all, len(p.Delete), want)
+		loseUnits(c, of.lost, of.all)
+		if held := len(c.units) == of.all; held != of.held || !held && len(c.units) != of.all-of.lost {
+			t.Errorf("%d of %d lost: %d are left; held: %t, want %t", of.lost, of.all, len(c.units), held, of.held)
 		}
 	}
 }
@@ -171,7 +157,6 @@ func loseUnits(c *cluster, lost, of int) {
 // is in the group's status before the unit is deleted. Releases need none.
 func TestRemovalBudget(t *testing.T) {
 	c := newCluster(t)
-	c.observed.Budget = removal.Default()
 	loseUnits(c, 8, 20)
 	left := func() int {
 		t.Helper()
@@ -228,19 +213,15 @@ func TestRemovalBudget(t *testing.T) {
 // TestSameUnitTwice: a place is for one loss of a unit.
 func TestSameUnitTwice(t *testing.T) {
 	c := newCluster(t)
-	c.observed.Grace, c.observed.Budget = 0, removal.Default()
-	for i := range 20 {
-		c.node(fmt.Sprint(i), "kubelet", fmt.Sprintf("zone=z%d", i))
-	}
-	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
-	c.settle()
+	c.observed.Grace = 0
+	loseUnits(c, 0, 20)
 	for round, goes := range []bool{true, false} {
-		delete(c.nodes, "0")
+		delete(c.nodes, "n00")
 		c.settle()
-		if gone := c.units["z0"] == nil; gone != goes {
+		if gone := c.units["z00"] == nil; gone != goes {
 			t.Errorf("loss %d: the unit has gone: %t", round, gone)
 		}
-		c.node("0", "kubelet", "zone=z0")
+		c.node("n00", "kubelet", "zone=z00")
 		c.settle()
 		c.observed.Now = c.observed.Now.Add(5 * time.Minute)
 	}
