@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Bounds of the second tries.
+// Bounds of second tries.
 const (
 	minSecondTry    = time.Minute     // the least that a second try may take
 	startTime       = 3 * time.Minute // for linking its package and starting a virtual machine
@@ -29,22 +29,17 @@ type FailedTest struct {
 // Limit returns how long the second try of the test may take.
 func (f FailedTest) Limit() time.Duration { return max(2*f.Time, minSecondTry) }
 
-// proofs are how a line begins that shows a fault without a second try: a promise that is broken
-// (package promise), a data race, a panic, or a property that does not hold. The race detector
-// attributes its report to any test, and package testing adds a line to the tests that ran.
-var proofs = [...]string{"PROMISE ", "WARNING: DATA RACE", "race detected during execution of test", "panic: ", "fatal error: ", "[rapid] failed", "[rapid] panic"}
+// proofPattern matches a line that shows a fault without a second try: a broken promise (package
+// promise), a data race, a panic, or a property that does not hold. The race detector prints its
+// report as the output of any test, and package testing adds a line to the tests that ran. Package
+// testing also puts the position in the file before the message of a test.
+var proofPattern = regexp.MustCompile(`^\s*(?:\S+\.go:\d+: )?((?:` +
+	`PROMISE |WARNING: DATA RACE|race detected during execution of test|panic: |fatal error: |\[rapid\] (?:failed|panic)).*)`)
 
-// proofIn returns the proof of a fault in a line of output; "" if it has none. Package testing
-// puts the position in the file before what a test says.
+// proofIn returns the proof of a fault in a line of output; "" if it has none.
 func proofIn(line string) string {
-	line = strings.TrimSpace(line)
-	if position, said, found := strings.Cut(line, ": "); found && strings.Contains(position, ".go:") && !strings.Contains(position, " ") {
-		line = said
-	}
-	for _, proof := range proofs {
-		if strings.HasPrefix(line, proof) {
-			return line[:min(len(line), maxText)]
-		}
+	if match := proofPattern.FindStringSubmatch(line); match != nil {
+		return match[1][:min(len(match[1]), maxText)]
 	}
 	return ""
 }
@@ -65,29 +60,29 @@ func withSeeds(seeds, more []string) []string {
 }
 
 // addFailure adds a failed test, or a failed subtest of one.
-func (sum *Summary) addFailure(e event, said words) {
+func (sum *Summary) addFailure(e event, output testOutput) {
 	name, _, isSubtest := strings.Cut(e.Test, "/")
 	i := slices.IndexFunc(sum.FailedTests, func(f FailedTest) bool { return f.Package == e.Package && f.Name == name })
 	if i < 0 {
 		i, sum.FailedTests = len(sum.FailedTests), append(sum.FailedTests, FailedTest{Package: e.Package, Name: name})
 	}
 	f := &sum.FailedTests[i]
-	f.Seeds = withSeeds(f.Seeds, said.seeds)
+	f.Seeds = withSeeds(f.Seeds, output.seeds)
 	if !isSubtest {
 		f.Time = elapsed(e)
 	}
-	if said.proof != "" {
-		sum.Proof = cmp.Or(sum.Proof, name+": "+said.proof)
+	if output.proof != "" {
+		sum.Proof = cmp.Or(sum.Proof, name+": "+output.proof)
 	}
 }
 
 // addFailedPackage adds a failed package. If more than its tests failed, that is a proof: it did
 // not compile, or a panic or a time limit ended its tests.
-func (sum *Summary) addFailedPackage(pkg string, said map[string]words) {
-	reason, ended := said[pkg+" "].proof, true
-	for name, w := range said {
-		if w.running && strings.HasPrefix(name, pkg+" ") {
-			reason, ended = cmp.Or(reason, w.proof), false
+func (sum *Summary) addFailedPackage(pkg string, outputs map[string]testOutput) {
+	reason, ended := outputs[pkg+" "].proof, true
+	for name, o := range outputs {
+		if o.running && strings.HasPrefix(name, pkg+" ") {
+			reason, ended = cmp.Or(reason, o.proof), false
 		}
 	}
 	failedTest := slices.ContainsFunc(sum.FailedTests, func(f FailedTest) bool { return f.Package == pkg })

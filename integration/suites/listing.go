@@ -22,7 +22,7 @@ func LongestFirst(suites []Suite) []Suite {
 	return sorted
 }
 
-// Listing is the table of suites, for a terminal.
+// Listing returns the table of suites, for a terminal.
 func Listing(table []Suite) string {
 	var text strings.Builder
 	rows := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -34,7 +34,7 @@ func Listing(table []Suite) string {
 	return text.String()
 }
 
-// The lines of a page between which the table of suites is.
+// The table of suites is between these lines of a page.
 const (
 	pageBegin = "<!-- The table of suites, by make generate -->\n"
 	pageEnd   = "<!-- The end of the table of suites -->\n"
@@ -50,8 +50,7 @@ func InPage(page string, table []Suite) (string, error) {
 	return before + pageBegin + "\n" + markdown(table) + "\n" + pageEnd + after, nil
 }
 
-// markdown is the table of suites, in two tables: what each one proves, and where skips are
-// expected.
+// markdown returns the suites in two tables: what each one proves, and which skips are expected.
 func markdown(table []Suite) string {
 	var text strings.Builder
 	text.WriteString("| suite | tier | usually | where | needs | proves |\n|---|---|---|---|---|---|\n")
@@ -71,7 +70,7 @@ func markdown(table []Suite) string {
 	return text.String()
 }
 
-// skipRow is an expected skip with the suites that expect it.
+// skipRow is a row of the second table: a skip with the suites that expect it.
 type skipRow struct {
 	skip   Skip
 	suites []string

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// fullLoad is the processor time, in percent of one processor, up to which suites are started
-// for each processor. It is over 100, because suites seldom need their share all the time.
+// fullLoad bounds the processor time of the suites that run, in percent of one processor, for each
+// processor. It is over 100, because suites seldom need their share all the time.
 const fullLoad = 115
 
 // maxPace bounds how much longer than its limit a suite may take on a slow machine, so that one
 // that hangs still ends.
 const maxPace = 4
 
-// Next is the index of the waiting suite to start now, beside those that run; -1 if the machine
-// is to be left as it is. Suites start in their order; where one needs more than is free, a later
-// one that needs less may pass it. None passes a suite that waits to run alone.
+// Next returns the index of the waiting suite to start now, beside those that run; -1 if none
+// starts. Suites start in their order. If one needs more than is free, a later one that needs less
+// may start first, but none before a suite that waits to run alone.
 func Next(waiting, running []Suite, processors int) int {
 	if len(running) == 0 {
 		return min(len(waiting), 1) - 1
@@ -53,8 +53,8 @@ const (
 	maxFuzzTime = 2 * time.Minute
 )
 
-// Pace is how slow this machine is now: the time that suites took by the time that they usually
-// take, both over all that have passed; at least 1, and at most maxPace.
+// Pace returns how slow this machine is now: the time that passed suites took, divided by the time
+// that they usually take; at least 1, and at most maxPace.
 func Pace(results []Result, table []Suite) float64 {
 	var took, usual time.Duration
 	for _, r := range results {
@@ -69,14 +69,14 @@ func Pace(results []Result, table []Suite) float64 {
 	return min(max(1, float64(took)/float64(usual)), maxPace)
 }
 
-// AtPace is how long something takes at a pace.
+// AtPace returns how long something takes at a pace.
 func AtPace(usual time.Duration, pace float64) time.Duration {
 	return time.Duration(float64(usual) * pace)
 }
 
-// Fits says whether a suite that starts now is likely to end in time: at this pace, and it may
-// take half as long again as usual on any machine. The core tier runs whatever time is left, but
-// not after the deadline.
+// Fits reports whether a suite that starts now is likely to end in time: at this pace, and on any
+// machine within one and a half times its usual duration. The core tier always fits before the
+// deadline.
 func (b Budget) Fits(now time.Time, s Suite, pace float64) bool {
 	switch {
 	case b.Deadline > 0 && b.Limit(now, time.Hour) <= 0:
@@ -89,7 +89,7 @@ func (b Budget) Fits(now time.Time, s Suite, pace float64) bool {
 	return now.Add(AtPace(s.Usual, max(1.5, pace))).Before(b.Start.Add(b.Soft))
 }
 
-// Limit is how long a process that starts now may run, of the time that its suite gives it.
+// Limit returns how long a process that starts now may run, at most the limit of its suite.
 func (b Budget) Limit(now time.Time, own time.Duration) time.Duration {
 	if b.Deadline == 0 {
 		return own
@@ -97,8 +97,8 @@ func (b Budget) Limit(now time.Time, own time.Duration) time.Duration {
 	return max(0, min(own, b.Start.Add(b.Deadline-reserve).Sub(now)))
 }
 
-// FuzzTime is how long the next of some targets may search for inputs: its share of the time that
-// is left. Where that is too short, fewer targets share it. 0 = there is no time.
+// FuzzTime returns how long the next of some targets may search for inputs: its share of the
+// remaining time. If that is too short, fewer targets share it. It returns 0 if there is no time.
 func (b Budget) FuzzTime(now time.Time, targets int, preset time.Duration) time.Duration {
 	if b.Soft == 0 {
 		return preset

@@ -23,7 +23,7 @@ const (
 	Stopped  Outcome = "not run: interrupted"
 )
 
-// Failed says whether the outcome makes the run a failure: a suite of the core tier must have run.
+// Failed reports whether the outcome makes the run a failure. A suite of the core tier must run.
 func (o Outcome) Failed(tier Tier) bool {
 	switch o {
 	case Passed, Unsteady, Skipped:
@@ -34,7 +34,7 @@ func (o Outcome) Failed(tier Tier) bool {
 	return true
 }
 
-// Result is what became of a suite in one run.
+// Result tells how a suite ended in one run.
 type Result struct {
 	Suite   string
 	Tier    Tier
@@ -61,8 +61,8 @@ func CPU(results []Result) (sum time.Duration) {
 	return sum
 }
 
-// Judge is the outcome of a suite whose process was not killed, with why it failed where no
-// test did. required: a skip that the table does not expect is a failure.
+// Judge returns the outcome of a suite whose process was not killed, and why it failed if no test
+// did. If required is true, a skip that the table does not expect is a failure.
 func Judge(s Suite, sum Summary, exit error, required bool) (Outcome, []string) {
 	var notes []string
 	if exit != nil && sum.Failed == 0 {
@@ -152,7 +152,7 @@ func Table(results []Result, machine Machine, took time.Duration) string {
 	return text.String()
 }
 
-// slowest are the tests that took longest, with their suites.
+// slowest returns the tests that took longest, with their suites.
 func slowest(results []Result) []TimedTest {
 	var all []TimedTest
 	for _, r := range results {
@@ -164,7 +164,7 @@ func slowest(results []Result) []TimedTest {
 	return all[:min(len(all), maxSlowest)]
 }
 
-// Seconds is a duration as 7:05, in minutes and seconds.
+// Seconds formats a duration in minutes and seconds, such as 7:05.
 func Seconds(d time.Duration) string {
 	s := int(d.Round(time.Second) / time.Second)
 	return fmt.Sprintf("%d:%02d", s/60, s%60)

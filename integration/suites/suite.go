@@ -84,16 +84,15 @@ type Skip struct {
 	Why  string // why that is no gap
 }
 
-// minLimit leaves time to compile the tests on a machine where nothing is compiled yet, and that
-// is slow at the time. An emulated machine shares a processor with whatever else runs, so it
-// gets longer.
+// minLimit leaves time to compile tests on a slow machine where nothing is compiled yet. An
+// emulated machine shares a processor with all else that runs, so it gets longer.
 const (
 	minLimit        = 25 * time.Minute
 	minMachineLimit = 45 * time.Minute
 )
 
-// HardLimit is how long the suite may run at a pace: Limit or three times Usual, which both stand
-// for a machine of pace 1, and at least the minimum above.
+// HardLimit returns how long the suite may run at a pace: Limit, or three times Usual and at least
+// the minimum above. Both are for a machine of pace 1.
 func (s Suite) HardLimit(pace float64) time.Duration {
 	switch {
 	case s.Limit > 0:
@@ -104,7 +103,7 @@ func (s Suite) HardLimit(pace float64) time.Duration {
 	return max(AtPace(3*s.Usual, pace), minLimit)
 }
 
-// BuildFlags are the flags of the go command that decide which versions the tests are built with.
+// BuildFlags returns the flags of the go command that decide what the tests are built from.
 func (s Suite) BuildFlags() []string {
 	var flags []string
 	if s.ModFile != "" {
@@ -130,7 +129,7 @@ func (s Suite) TestBinary() string {
 	return path.Join(folder, s.Tags, path.Base(folder)+".test")
 }
 
-// load is the processor time that the suite uses, in percent of one processor.
+// load returns the processor time that the suite uses, in percent of one processor.
 func (s Suite) load() int {
 	if s.Load > 0 {
 		return s.Load
@@ -138,7 +137,7 @@ func (s Suite) load() int {
 	return 100
 }
 
-// AllNeeds are the suite's needs, and those that follow from where it runs.
+// AllNeeds returns the suite's needs, and those that follow from where it runs.
 func (s Suite) AllNeeds() []Need {
 	needs := slices.Clone(s.Needs)
 	switch s.Kernel {
@@ -150,12 +149,12 @@ func (s Suite) AllNeeds() []Need {
 	return needs
 }
 
-// Expects says whether a skip with this text is expected.
+// Expects reports whether a skip with this text is expected.
 func (s Suite) Expects(text string) bool {
 	return slices.ContainsFunc(s.Skips, func(k Skip) bool { return strings.Contains(text, k.Text) })
 }
 
-// Where is the place in which the suite runs, for people.
+// Where returns where the suite runs, for people.
 func (s Suite) Where() string {
 	if s.Kernel == "" {
 		return "this machine"

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Summary is what a run of go test came to. Subtests count as tests.
+// Summary counts and names the results of a run of go test. Subtests count as tests.
 type Summary struct {
 	Passed, Failed, Skipped int
-	Failures                []string      // package and test, or only the package; with what a test said
+	Failures                []string      // package and test, or only the package; with what a test printed
 	Skips                   []SkippedTest // all of them
 	Slowest                 []TimedTest   // tests that are no subtests, the slowest first
 	Unended                 []string      // packages whose run began and has no end: it was killed
@@ -24,7 +24,7 @@ type Summary struct {
 	Proof                   string        // why none of them runs once more: it shows a fault; "" = no proof
 }
 
-// SkippedTest is a test that was skipped, with what it said.
+// SkippedTest is a test that was skipped, with what it printed.
 type SkippedTest struct{ Test, Text string }
 
 // TimedTest is a test with how long it took.
@@ -35,45 +35,45 @@ type TimedTest struct {
 
 // Bounds of what a Summary keeps.
 const (
-	maxText    = 500 // bytes of what a test says, of its beginning and of its end
+	maxText    = 500 // bytes of the beginning of a test's output, and of its end
 	maxSlowest = 10
 )
 
-// words are what a test said: its beginning and its end. A message of failure is the last one, or
-// the first where logs of daemons follow.
-type words struct {
+// testOutput is the beginning and the end of what a test printed. The message of a failure is the
+// last one, or the first if logs of daemons follow.
+type testOutput struct {
 	head, tail string
 	running    bool
 	proof      string   // the first line that shows a fault without a second try
 	seeds      []string // NAME=value
 }
 
-func (w words) add(text string) words {
-	w.proof = cmp.Or(w.proof, proofIn(text))
+func (o testOutput) add(text string) testOutput {
+	o.proof = cmp.Or(o.proof, proofIn(text))
 	if strings.Contains(text, "GRIDPROXY_") {
-		w.seeds = withSeeds(w.seeds, seedPattern.FindAllString(text, maxSeeds))
+		o.seeds = withSeeds(o.seeds, seedPattern.FindAllString(text, maxSeeds))
 	}
-	if room := maxText - len(w.head); w.tail == "" && room > 0 {
-		w.head += text[:min(len(text), room)]
+	if room := maxText - len(o.head); o.tail == "" && room > 0 {
+		o.head += text[:min(len(text), room)]
 		text = text[min(len(text), room):]
 	}
-	w.tail += text
-	w.tail = w.tail[max(0, len(w.tail)-maxText):]
-	return w
+	o.tail += text
+	o.tail = o.tail[max(0, len(o.tail)-maxText):]
+	return o
 }
 
-// last are the last bytes, maxText at most.
-func (w words) last() string {
-	all := w.head + w.tail
+// last returns the last bytes, at most maxText.
+func (o testOutput) last() string {
+	all := o.head + o.tail
 	return all[max(0, len(all)-maxText):]
 }
 
-// all is the beginning and the end.
-func (w words) all() string {
-	if w.tail == "" {
-		return w.head
+// all returns the beginning and the end.
+func (o testOutput) all() string {
+	if o.tail == "" {
+		return o.head
 	}
-	return w.head + "\n[…]\n" + w.tail
+	return o.head + "\n[…]\n" + o.tail
 }
 
 // event is a line of go test -json.
@@ -87,8 +87,8 @@ type event struct {
 // that was killed may end in the middle of one.
 func Summarize(events io.Reader) (Summary, error) {
 	var sum Summary
-	said := map[string]words{} // of the tests that have not ended
-	var last time.Time         // of the last event
+	outputs := map[string]testOutput{} // of the tests that have not ended
+	var last time.Time                 // of the last event
 	lines := bufio.NewReader(events)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -98,7 +98,7 @@ func Summarize(events io.Reader) (Summary, error) {
 				sum.Run += e.Time.Sub(last)
 			}
 			last = e.Time
-			sum.add(e, said)
+			sum.add(e, outputs)
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -113,45 +113,45 @@ func Summarize(events io.Reader) (Summary, error) {
 }
 
 // addOfPackage adds the beginning or the end of a package's run.
-func (sum *Summary) addOfPackage(e event, said map[string]words) {
+func (sum *Summary) addOfPackage(e event, outputs map[string]testOutput) {
 	switch e.Action {
 	case "start":
 		sum.Unended = append(sum.Unended, e.Package)
 	case "fail":
-		sum.addFailedPackage(e.Package, said)
+		sum.addFailedPackage(e.Package, outputs)
 		fallthrough
 	case "pass", "skip":
 		sum.Unended = slices.DeleteFunc(sum.Unended, func(p string) bool { return p == e.Package })
 	}
 }
 
-func (sum *Summary) add(e event, said map[string]words) {
+func (sum *Summary) add(e event, outputs map[string]testOutput) {
 	name := e.Package + " " + e.Test
 	switch {
 	case e.Action == "output":
-		said[name] = said[name].add(e.Output)
+		outputs[name] = outputs[name].add(e.Output)
 		return
 	case e.Action == "run":
-		w := said[name]
-		w.running = true
-		said[name] = w
+		o := outputs[name]
+		o.running = true
+		outputs[name] = o
 		return
 	case e.Test == "":
-		sum.addOfPackage(e, said)
+		sum.addOfPackage(e, outputs)
 		return
 	case e.Action == "pass":
 		sum.Passed++
 	case e.Action == "fail":
 		sum.Failed++
-		sum.Failures = append(sum.Failures, strings.TrimSuffix(name+": "+reason(said[name].all()), ": "))
-		sum.addFailure(e, said[name])
+		sum.Failures = append(sum.Failures, strings.TrimSuffix(name+": "+reason(outputs[name].all()), ": "))
+		sum.addFailure(e, outputs[name])
 	case e.Action == "skip":
 		sum.Skipped++
-		sum.Skips = append(sum.Skips, SkippedTest{Test: name, Text: reason(said[name].last())})
+		sum.Skips = append(sum.Skips, SkippedTest{Test: name, Text: reason(outputs[name].last())})
 	default:
 		return
 	}
-	delete(said, name)
+	delete(outputs, name)
 	if !strings.Contains(e.Test, "/") {
 		sum.Slowest = append(sum.Slowest, TimedTest{Test: name, Time: elapsed(e)})
 	}
@@ -160,7 +160,7 @@ func (sum *Summary) add(e event, said map[string]words) {
 // elapsed returns how long the test took whose end an event reports.
 func elapsed(e event) time.Duration { return time.Duration(e.Elapsed * float64(time.Second)) }
 
-// reason is what a test said, in one line and without what go test adds.
+// reason returns what a test printed, in one line and without what go test adds.
 func reason(output string) string {
 	var said []string
 	for line := range strings.Lines(output) {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// All is the table: the core tier, the extended tier and the fuzz targets.
+// All returns the table: the core tier, the extended tier and the fuzz targets.
 func All() []Suite {
 	return slices.Concat(core(), extended(), fuzz())
 }
 
-// minutes and seconds make the usual duration of a suite.
+// minutes returns a duration of so many minutes and seconds.
 func minutes(m, s int) time.Duration {
 	return time.Duration(m)*time.Minute + time.Duration(s)*time.Second
 }
@@ -28,13 +28,13 @@ const (
 // The module that compares gridproxy with kube-proxy: it requires all of Kubernetes.
 const agreementModule = "integration/agreement"
 
-// hasIPVS is the skip of tests that need a kernel without IPVS.
+// hasIPVS returns the skip of tests that need a kernel without IPVS.
 func hasIPVS() Skip {
 	return Skip{"this kernel has IPVS", "the test is about kernels without it; a machine that has such a kernel runs it"}
 }
 
-// Kernel features that no installation gives to this machine. The kernels of the virtual machines
-// have them.
+// lacks returns the skips of tests that need a feature of the kernel which no installation adds.
+// The kernels of the virtual machines have these features.
 func lacks() []Skip {
 	return []Skip{
 		{"this kernel has no IPVS", "the ipvs suites run the test on a kernel that has it"},

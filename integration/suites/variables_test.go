@@ -46,8 +46,8 @@ func parseTests(t *testing.T) (*token.FileSet, map[string][]*ast.File) {
 	return set, folders
 }
 
-// variables are the names of environment variables that tests and their programs read, by how our
-// names begin.
+// variables returns the names of the environment variables that tests and their programs read, by
+// how our names begin.
 func variables(t *testing.T) []string {
 	t.Helper()
 	pattern := regexp.MustCompile(`"((?:GRIDPROXY|CI)_[A-Z_]*[A-Z]|REQUIRE|FUZZTIME|BURDEN)"`)

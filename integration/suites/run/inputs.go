@@ -14,7 +14,7 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// recently is which commits count as changes without CI_BASE, for git log --since.
+// recently is the age of commits that count as changes without CI_BASE, for git log --since.
 const recently = "24 hours ago"
 
 // printOrder prints the order in which the extended suites run, and why.
@@ -32,8 +32,8 @@ func printOrder(ctx context.Context, base string, table []suites.Suite) {
 	}
 }
 
-// ordered returns the extended suites of a run of CI in their order. Where git does not know what
-// has changed, no suite is near; where it knows no commit, the day decides the order.
+// ordered returns the extended suites of a run of CI in their order. If git does not know what has
+// changed, no suite is near. If it knows no commit, the day decides the order.
 func ordered(ctx context.Context, base string, table []suites.Suite) (order []suites.Suite, near int) {
 	seed, err := git(ctx, "rev-parse", "HEAD")
 	if err != nil {
@@ -84,8 +84,7 @@ func git(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// modulesOf are the files that name the versions of a suite's own module and of the tools that it
-// starts.
+// modulesOf returns the files that name the versions of a suite's own module and of its tools.
 func modulesOf(s suites.Suite) []string {
 	var files []string
 	if s.Module != "" {
@@ -102,7 +101,7 @@ func modulesOf(s suites.Suite) []string {
 	return files
 }
 
-// modFiles are a go.mod and its go.sum, or another pair for -modfile.
+// modFiles returns a go.mod and its go.sum, or another pair for -modfile.
 func modFiles(module, modFile string) []string {
 	return []string{module + "/" + modFile, module + "/" + strings.TrimSuffix(modFile, ".mod") + ".sum"}
 }

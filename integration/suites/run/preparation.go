@@ -19,20 +19,20 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// prerequisite is what a need takes: a group of Debian packages, a Go module to download (with
-// another file in the place of its go.mod), and tools that ensureTool builds. "" = none.
-type prerequisite struct{ group, module, modFile, tool string }
+// prerequisite is what a need takes: a group of Debian packages, and a Go module from which
+// ensureTool builds the tool of that name, with modFile in the place of its go.mod. "" = none.
+type prerequisite struct{ group, module, modFile string }
 
 func prerequisiteOf(n suites.Need) prerequisite {
 	return map[suites.Need]prerequisite{
 		suites.IPTables:          {group: "iptables"},
-		suites.ControlPlane:      {module: "tools/kubernetes", tool: "control-plane"},
-		suites.OlderControlPlane: {module: "tools/kubernetes", modFile: "go-1.36.mod", tool: "control-plane-1.36"},
-		suites.NodeRuntime:       {group: "machines", module: "tools/node", tool: "node-runtime"},
-		suites.SuperEdge:         {module: "tools/superedge", tool: "superedge"},
-		suites.Helm:              {module: "tools/deploy", tool: "helm"},
-		suites.Flux:              {module: "tools/deploy", modFile: "flux.mod", tool: "flux"},
-		suites.CoreDNS:           {module: "agreement", tool: "coredns"},
+		suites.ControlPlane:      {module: "tools/kubernetes"},
+		suites.OlderControlPlane: {module: "tools/kubernetes", modFile: "go-1.36.mod"},
+		suites.NodeRuntime:       {group: "machines", module: "tools/node"},
+		suites.SuperEdge:         {module: "tools/superedge"},
+		suites.Helm:              {module: "tools/deploy"},
+		suites.Flux:              {module: "tools/deploy", modFile: "flux.mod"},
+		suites.CoreDNS:           {module: "agreement"},
 		suites.Machine61:         {group: "qemu"},
 		suites.Machine612:        {group: "qemu"},
 		suites.Buildah:           {group: "buildah"},
@@ -44,10 +44,9 @@ func prerequisiteOf(n suites.Need) prerequisite {
 	}[n]
 }
 
-// unavailableError: this machine cannot have something. That is no fault of the code under test.
+// unavailableError wraps the error of what cannot be installed on this machine. That is no fault of
+// the code under test.
 type unavailableError struct{ error }
-
-func (e unavailableError) Unwrap() error { return e.error }
 
 // preparation installs and builds everything once, when the first suite asks for it.
 type preparation struct {
@@ -63,8 +62,8 @@ func newPreparation(root string) *preparation {
 }
 
 // all prepares what suites have in common: it installs their Debian packages, compiles what their
-// tests import, and begins to download the modules of the tools. An error is reported by the
-// suite that meets it again.
+// tests import, and begins to download the modules of the tools. A suite that needs what fails here
+// tries it again and reports the error.
 func (p *preparation) all(ctx context.Context, chosen []suites.Suite) {
 	var modules []prerequisite
 	packages := map[versions][]string{}
@@ -94,7 +93,7 @@ func (p *preparation) all(ctx context.Context, chosen []suites.Suite) {
 	p.compile(ctx, packages)
 }
 
-// versions are what decides which versions of packages the go command takes.
+// versions decides which versions of packages the go command takes.
 type versions struct{ module, flags string }
 
 // compile compiles what tests import, by modules, so that suites that run side by side do not
@@ -172,7 +171,7 @@ func testBinary(root string, s suites.Suite) string {
 	return filepath.Join(root, "bin", "tests", s.TestBinary())
 }
 
-// need returns the folder of what was built, if anything was.
+// need installs and builds what a need takes. It returns the folder of what was built, if any.
 func (p *preparation) need(ctx context.Context, n suites.Need) (string, error) {
 	required := prerequisiteOf(n)
 	if required == (prerequisite{}) {
@@ -181,9 +180,9 @@ func (p *preparation) need(ctx context.Context, n suites.Need) (string, error) {
 	if err := p.install(ctx, required.group); err != nil {
 		return "", err
 	}
-	if required.tool != "" {
+	if required.module != "" {
 		return p.once(string(n), func() (string, error) {
-			return p.goRun(ctx, "./integration/suites/run", "-ensure", required.tool)
+			return p.goRun(ctx, "./integration/suites/run", "-ensure", string(n))
 		})
 	}
 	series, found := strings.CutPrefix(string(n), "kernel-")

@@ -18,14 +18,14 @@ type process struct {
 	root        string
 	suite       suites.Suite
 	limit       time.Duration // after it, the process and all that it started are killed
-	cut         bool          // whether limit is what the whole run has left, and less than the suite's own
+	cut         bool          // whether the deadline of the whole run comes before the suite's own limit
 	environment []string
 	starts      *starts
 	fuzzTime    time.Duration
 	output      string // path of the files for its output, without .log and .json
 }
 
-// exit is how a process ended.
+// exit tells how a process ended.
 type exit struct {
 	summary  suites.Summary
 	err      error // what went wrong besides tests, or the exit code
@@ -34,8 +34,8 @@ type exit struct {
 	starts   int // of programs
 }
 
-// stackTime is how long before its limit go test itself ends a test, so that its stacks are in the
-// output.
+// stackTime is the time before its limit at which go test itself ends a suite, so that stacks are
+// in the output.
 const stackTime = 20 * time.Second
 
 func (p process) run(ctx context.Context) exit {
@@ -68,7 +68,7 @@ func (p process) run(ctx context.Context) exit {
 	return e
 }
 
-// testTimeout is the limit that go test is given. It does not fail tests that are only cut.
+// testTimeout returns the time limit for go test. It does not fail tests that are only cut.
 func (p process) testTimeout() time.Duration {
 	if p.cut {
 		return p.limit + stackTime
@@ -89,7 +89,7 @@ func (p process) summary() (suites.Summary, error) {
 	return suites.Summarize(events)
 }
 
-// arguments are the program to start and its arguments.
+// arguments returns the program to start and its arguments.
 func (p process) arguments() []string {
 	s := p.suite
 	if len(s.Command) > 0 {

@@ -16,7 +16,7 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// runnerOf is a runner in a folder of its own, with a suite that is a shell script.
+// runnerOf returns a runner in a folder of its own, with a suite that is a shell script.
 func runnerOf(t *testing.T, script string, limit time.Duration, budget suites.Budget) (*runner, suites.Suite) {
 	t.Helper()
 	root := t.TempDir()
@@ -122,7 +122,7 @@ func TestKillsAll(t *testing.T) {
 	wait.Until(t, "what the suite started has ended", func() error { return wait.Check(!alive(pid), "process %d runs", pid) })
 }
 
-// alive says whether a process runs; one that has ended and waits for its parent does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err == nil && syscall.Kill(pid, 0) == nil && !strings.Contains(string(stat), ") Z ")

@@ -16,7 +16,7 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// progressPeriod is how often a line says what is running.
+// progressPeriod is the time between two lines that list what is running.
 const progressPeriod = time.Minute
 
 // runner runs suites.
@@ -26,7 +26,7 @@ type runner struct {
 	logs     string // folder of the outputs
 	prepared *preparation
 	starts   *starts
-	earlier  []suites.Result // of the part of this run that came before
+	earlier  []suites.Result // of earlier parts and tiers of this run
 }
 
 func newRunner(ctx context.Context, config config) (*runner, error) {

@@ -26,7 +26,7 @@ func installGroups(ctx context.Context, names []string) error {
 	return nil
 }
 
-// groupNames are the groups that -install knows.
+// groupNames returns the groups that -install knows.
 func groupNames() []string {
 	var names []string
 	for _, g := range need.Groups() {
@@ -35,10 +35,10 @@ func groupNames() []string {
 	return names
 }
 
-// olderTool is built only where it is named: it takes as long as control-plane.
+// olderTool is not in "all", because it takes as long as control-plane.
 const olderTool = "control-plane-1.36"
 
-// toolNames are the tools that -ensure builds, without olderTool.
+// toolNames returns the tools that -ensure builds, without olderTool.
 func toolNames() []string {
 	return []string{"control-plane", "node-runtime", "superedge", "helm", "coredns", "flux"}
 }
