@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"gridproxy/integration/suites"
@@ -26,8 +29,6 @@ func again(t *testing.T) bool {
 	}
 	return err == nil
 }
-
-func TestPasses(t *testing.T) {}
 
 func TestRepeats(t *testing.T) { t.Error("no") }
 
@@ -74,24 +75,16 @@ func TestPanics(t *testing.T) {
 // trialModule writes the module, and returns a runner of its suites.
 func trialModule(t *testing.T) (*runner, func(test string) suites.Suite) {
 	t.Helper()
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	module, err := filepath.Rel(root, dir)
-	if err != nil {
-		t.Fatal(err)
+	files := fstest.MapFS{
+		"go.mod": {Data: []byte("module trial\n\ngo 1.26\n")}, "trial_test.go": {Data: []byte(trialTests)}, "logs": {Mode: fs.ModeDir},
 	}
-	for name, content := range map[string]string{"go.mod": "module trial\n\ngo 1.26\n", "trial_test.go": trialTests} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	root, errRoot := filepath.Abs("../../..")
+	module, errModule := filepath.Rel(root, dir)
+	if err := errors.Join(errRoot, errModule, os.CopyFS(dir, files)); err != nil {
+		t.Fatal(err)
 	}
 	r := &runner{root: root, logs: filepath.Join(dir, "logs"), prepared: newPreparation(root), starts: &starts{}}
-	if err := os.Mkdir(r.logs, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	return r, func(test string) suites.Suite {
 		return suites.Suite{Name: strings.ToLower(test), Tier: suites.Extended, Module: module, Packages: []string{"./..."}, Run: "^" + test + "$", Usual: time.Second}
 	}
@@ -108,7 +101,6 @@ func TestSecondTry(t *testing.T) {
 		again bool   // whether there is a second try
 		said  string // in the notes and unsteady tests
 	}{
-		{"TestPasses", suites.Passed, false, ""},
 		{"TestRepeats", suites.Broken, true, "TestRepeats failed, and then alone: trial TestRepeats: trial_test.go:"},
 		{"TestSeed", suites.Unsteady, true, "TestSeed failed, and passed alone with the same seed: "},
 		{"TestSubtest", suites.Unsteady, true, "TestSubtest failed, and passed alone: "},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"gridproxy/integration/env/wait"
@@ -76,17 +77,11 @@ func TestPreparationCut(t *testing.T) {
 	} {
 		r, s := runnerOf(t, "echo said", time.Minute, c.budget)
 		s.Needs = []suites.Need{suites.Helm}
-		dir := filepath.Join(r.root, "integration", "suites", "run")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.CopyFS(r.root, fstest.MapFS{
+			"go.mod":                         {Data: []byte("module gridproxy\n")},
+			"integration/suites/run/main.go": {Data: fmt.Appendf(nil, builder, c.takes)},
+		}); err != nil {
 			t.Fatal(err)
-		}
-		for path, content := range map[string]string{
-			filepath.Join(r.root, "go.mod"): "module gridproxy\n",
-			filepath.Join(dir, "main.go"):   fmt.Sprintf(builder, c.takes),
-		} {
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
 		}
 		results := r.run(t.Context(), []suites.Suite{s})
 		if len(results) != 1 || results[0].Outcome != c.want {
