@@ -11,9 +11,6 @@ import (
 	"testing"
 )
 
-// root is the root of the repository, seen from this folder.
-const root = "../.."
-
 // test is a test function of this repository.
 type test struct {
 	module string // folder of its module; "" = the main module

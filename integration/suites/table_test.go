@@ -12,11 +12,7 @@ import (
 
 // TestRows: what every row must say.
 func TestRows(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	makefile := string(text)
+	makefile := readFile(t, "Makefile")
 	hasLine := func(line, suite string) bool {
 		return regexp.MustCompile(`(?m)^\` + line + `.* ` + suite + `\b`).MatchString(makefile)
 	}
@@ -116,21 +112,15 @@ func TestPromises(t *testing.T) {
 
 // TestSkipsExist: each text of an expected skip is what some test says.
 func TestSkipsExist(t *testing.T) {
-	var sources strings.Builder
-	err := walkGo(func(file string) error {
-		if strings.HasPrefix(file, filepath.Join(root, "integration", "suites")) {
-			return nil
+	var others strings.Builder
+	for file, text := range readSources(t) {
+		if !strings.HasPrefix(file, filepath.Join(root, "integration", "suites")) {
+			others.WriteString(text)
 		}
-		text, err := os.ReadFile(file)
-		sources.Write(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, s := range All() {
 		for _, k := range s.Skips {
-			if !strings.Contains(sources.String(), k.Text) {
+			if !strings.Contains(others.String(), k.Text) {
 				t.Errorf("%s expects a skip with %q, which no test says", s.Name, k.Text)
 			}
 		}
@@ -139,29 +129,25 @@ func TestSkipsExist(t *testing.T) {
 
 // TestPage: docs/testing.md has the table as it is.
 func TestPage(t *testing.T) {
-	file := filepath.Join(root, "docs", "testing.md")
-	text, err := os.ReadFile(file)
+	page := readFile(t, "docs/testing.md")
+	want, err := InPage(page, All())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := InPage(string(text), All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(text) != want {
+	if page != want {
 		t.Error("docs/testing.md does not have the table of suites: run `make generate`")
 	}
 }
 
 // TestVariables: the page lists every variable that tests read.
 func TestVariables(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "testing.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range variables(t) {
-		if !strings.Contains(string(page), "`"+name+"`") {
-			t.Errorf("docs/testing.md does not list the variable %s", name)
+	page := readFile(t, "docs/testing.md")
+	pattern := regexp.MustCompile(`"((?:GRIDPROXY|CI)_[A-Z_]*[A-Z]|REQUIRE|FUZZTIME|BURDEN)"`)
+	for file, text := range readSources(t) {
+		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(page, "`"+match[1]+"`") {
+				t.Errorf("docs/testing.md does not list the variable %s of %s", match[1], file)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -228,27 +229,18 @@ func (p *preparation) install(ctx context.Context, name string) error {
 	return err
 }
 
+// maxDiag bounds what an error repeats of the output of a command, in bytes.
+const maxDiag = 4096
+
 // goRun runs a command of this repository and returns what it prints. Its progress is printed.
 func (p *preparation) goRun(ctx context.Context, pkg string, args ...string) (string, error) {
 	var diag bytes.Buffer
 	cmd := command(ctx, p.root, "go", append([]string{"run", pkg}, args...)...)
-	cmd.Stderr = &tee{&diag}
+	cmd.Stderr = io.MultiWriter(os.Stdout, &diag)
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", pkg, strings.Join(args, " "), err, bytes.TrimSpace(diag.Bytes()))
+		last := diag.Bytes()[max(0, diag.Len()-maxDiag):]
+		return "", fmt.Errorf("%s %s: %w: %s", pkg, strings.Join(args, " "), err, bytes.TrimSpace(last))
 	}
 	return strings.TrimSpace(string(out)), nil
-}
-
-// tee prints what is written to it, and keeps the last maxDiag bytes.
-type tee struct{ kept *bytes.Buffer }
-
-const maxDiag = 4096
-
-func (t *tee) Write(b []byte) (int, error) {
-	t.kept.Write(b)
-	if extra := t.kept.Len() - maxDiag; extra > 0 {
-		t.kept.Next(extra)
-	}
-	return os.Stdout.Write(b)
 }
