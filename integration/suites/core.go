@@ -19,7 +19,7 @@ func codeSuites() []Suite {
 			Command: []string{"integration/suites/vet"},
 		},
 		{
-			Name: "unit", Tier: Core, Usual: minutes(5, 0), Parallel: 2, Load: 90,
+			Name: "unit", Tier: Core, Usual: minutes(3, 30), Parallel: 2, Load: 90,
 			Proves: "Properties, tables and scripts: what is decided, parsed, rendered and printed, by packages and by both programs.",
 			Packages: []string{
 				"./cmd/gridproxy", "./rules/iptables", // the longest ones first, side by side
