@@ -68,22 +68,14 @@ func readEnvironment(lookup func(string) string) (config, error) {
 		}
 		c.budget.Start = time.Unix(seconds, 0)
 	}
-	for _, v := range []struct {
-		name   string
-		value  *time.Duration
-		preset time.Duration
-	}{
-		{"CI_BUDGET", &c.budget.Soft, 0},
-		{"CI_DEADLINE", &c.budget.Deadline, 0},
-		{"FUZZTIME", &c.fuzzTime, 30 * time.Second},
-	} {
-		*v.value = v.preset
-		if text := lookup(v.name); text != "" {
+	c.fuzzTime = 30 * time.Second
+	for name, value := range map[string]*time.Duration{"CI_BUDGET": &c.budget.Soft, "CI_DEADLINE": &c.budget.Deadline, "FUZZTIME": &c.fuzzTime} {
+		if text := lookup(name); text != "" {
 			d, err := time.ParseDuration(text)
 			if err != nil || d < 0 {
-				return config{}, fmt.Errorf("%s=%s: write a duration such as 75m or 30s", v.name, text)
+				return config{}, fmt.Errorf("%s=%s: write a duration such as 75m or 30s", name, text)
 			}
-			*v.value = d
+			*value = d
 		}
 	}
 	return c, nil
@@ -93,19 +85,15 @@ func readEnvironment(lookup func(string) string) (config, error) {
 func resultsFile(folder string) string { return filepath.Join(folder, "results.json") }
 
 // readResults reads the results of an earlier part of this run; without a folder, nothing.
-func readResults(folder string) ([]suites.Result, error) {
-	if folder == "" {
+func readResults(folder string) (results []suites.Result, err error) {
+	content, err := os.ReadFile(resultsFile(folder))
+	if folder == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	content, err := os.ReadFile(resultsFile(folder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if err == nil {
+		err = json.Unmarshal(content, &results)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the results so far: %w", err)
-	}
-	var results []suites.Result
-	if err := json.Unmarshal(content, &results); err != nil {
 		return nil, fmt.Errorf("reading the results in %s: %w", resultsFile(folder), err)
 	}
 	return results, nil
@@ -117,10 +105,10 @@ func writeResults(folder string, results []suites.Result) error {
 		return nil
 	}
 	content, err := json.Marshal(results)
-	if err != nil {
-		return fmt.Errorf("encoding the results: %w", err)
+	if err == nil {
+		err = os.WriteFile(resultsFile(folder), content, 0o644)
 	}
-	if err := os.WriteFile(resultsFile(folder), content, 0o644); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing the results: %w", err)
 	}
 	return nil

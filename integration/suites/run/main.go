@@ -37,13 +37,13 @@ func main() {
 	}
 }
 
-// errFailed: the table of results has said why.
+// errFailed is the error after the table of results, which shows why.
 var errFailed = errors.New("not all suites passed; the table above says which, bin/suites holds their whole output")
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	names := flags.String("suites", "", "run these suites: names, separated by commas")
-	tier := flags.String("tier", "", "run the suites of this tier: core, extended, fuzz, or all (core and extended)")
+	tier := flags.String("tier", "", "run the suites of this tier: core, fuzz, or all (core and extended)")
 	rest := flags.Bool("rest", false, "run the extended suites in the order of CI, then the fuzz targets")
 	list := flags.Bool("list", false, "print the table of suites")
 	order := flags.Bool("order", false, "print the order in which -rest runs the extended suites")
@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string) error {
 	return runAll(ctx, config, chosen)
 }
 
-// writePage puts the table of suites into a page.
+// writePage writes the table of suites into a page.
 func writePage(path string, table []suites.Suite) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -103,16 +103,15 @@ func writePage(path string, table []suites.Suite) error {
 
 // choose returns the suites to run, in their order.
 func choose(table []suites.Suite, names, tier string) ([]suites.Suite, error) {
+	tiers := map[string][]suites.Tier{"core": {suites.Core}, "all": {suites.Core, suites.Extended}, "fuzz": {suites.Fuzz}}[tier]
 	switch {
 	case names != "":
 		chosen, err := suites.Choose(table, splitList(names))
 		return suites.LongestFirst(chosen), err
-	case tier == "all":
-		return suites.LongestFirst(suites.Tiers(table, suites.Core, suites.Extended)), nil
-	case tier == string(suites.Core) || tier == string(suites.Extended) || tier == string(suites.Fuzz):
-		return suites.LongestFirst(suites.Tiers(table, suites.Tier(tier))), nil
+	case tiers != nil:
+		return suites.LongestFirst(suites.Tiers(table, tiers...)), nil
 	}
-	return nil, fmt.Errorf("no suites are chosen: use -suites NAMES or -tier core, extended, all or fuzz, not %q", tier)
+	return nil, fmt.Errorf("no suites are chosen: use -suites NAMES or -tier core, all or fuzz, not %q", tier)
 }
 
 // runAll runs the suites and prints the table, together with the results that an earlier part of

@@ -51,31 +51,25 @@ func newRunner(ctx context.Context, config config) (*runner, error) {
 	return &runner{config: config, root: root, logs: logs, prepared: newPreparation(root), starts: starts}, nil
 }
 
-// finished is a suite that has ended.
-type finished struct {
-	suite  suites.Suite
-	result suites.Result
-}
-
 // run runs the suites and returns their results in the order in which they ended.
 func (r *runner) run(ctx context.Context, chosen []suites.Suite) []suites.Result {
 	waiting := slices.Clone(chosen)
 	var running []suites.Suite
 	since := map[string]time.Time{} // when a suite started, by name
 	var results []suites.Result
-	done := make(chan finished)
+	done := make(chan suites.Result)
 	tick := time.NewTicker(progressPeriod)
 	defer tick.Stop()
-	add := func(f finished) {
-		results = append(results, f.result)
-		r.report(f, len(results), len(chosen))
+	add := func(s suites.Suite, result suites.Result) {
+		results = append(results, result)
+		r.report(s, result, len(results), len(chosen))
 	}
 	for len(waiting)+len(running) > 0 {
 		pace := suites.Pace(slices.Concat(r.earlier, results), suites.All())
 		waiting = slices.DeleteFunc(waiting, func(s suites.Suite) bool {
 			outcome := r.refuse(ctx, s, pace)
 			if outcome != "" {
-				add(finished{s, suites.Result{Suite: s.Name, Tier: s.Tier, Outcome: outcome}})
+				add(s, suites.Result{Suite: s.Name, Tier: s.Tier, Outcome: outcome})
 			}
 			return outcome != ""
 		})
@@ -85,16 +79,17 @@ func (r *runner) run(ctx context.Context, chosen []suites.Suite) []suites.Result
 			waiting = slices.Delete(waiting, i, i+1)
 			fmt.Printf("== start %s, about %s\n", s.Name, suites.Seconds(s.Usual))
 			running, since[s.Name] = append(running, s), time.Now()
-			go func() { done <- finished{s, r.runSuite(ctx, s, s.Name, pace, fuzzTime)} }()
+			go func() { done <- r.runSuite(ctx, s, s.Name, pace, fuzzTime) }()
 			continue
 		}
 		if len(running) == 0 {
 			continue
 		}
 		select {
-		case f := <-done:
-			running = slices.DeleteFunc(running, func(s suites.Suite) bool { return s.Name == f.suite.Name })
-			add(f)
+		case result := <-done:
+			i := slices.IndexFunc(running, func(s suites.Suite) bool { return s.Name == result.Suite })
+			add(running[i], result)
+			running = slices.Delete(running, i, i+1)
 		case <-tick.C:
 			printRunning(running, since, len(waiting))
 		}
@@ -197,14 +192,14 @@ func (r *runner) bound(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // report prints how a suite ended, with its output if it failed or prints figures.
-func (r *runner) report(f finished, number, total int) {
-	ran := f.result.Outcome != suites.NotRun && f.result.Outcome != suites.Stopped
-	if ran && (f.result.Outcome.Failed(f.suite.Tier) || f.suite.Verbose) {
-		printEnd(filepath.Join(r.logs, f.suite.Name) + ".log")
+func (r *runner) report(s suites.Suite, result suites.Result, number, total int) {
+	ran := result.Outcome != suites.NotRun && result.Outcome != suites.Stopped
+	if ran && (result.Outcome.Failed(s.Tier) || s.Verbose) {
+		printEnd(filepath.Join(r.logs, s.Name) + ".log")
 	}
-	fmt.Printf("== %d/%d %s: %s, %s, %d tests, %d skipped\n", number, total, f.suite.Name, f.result.Outcome,
-		suites.Seconds(f.result.Took()), f.result.Summary.Passed+f.result.Summary.Failed, f.result.Summary.Skipped)
-	for _, note := range f.result.Notes {
+	fmt.Printf("== %d/%d %s: %s, %s, %d tests, %d skipped\n", number, total, s.Name, result.Outcome,
+		suites.Seconds(result.Took()), result.Summary.Passed+result.Summary.Failed, result.Summary.Skipped)
+	for _, note := range result.Notes {
 		fmt.Printf("   %s\n", note)
 	}
 }
