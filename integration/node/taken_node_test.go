@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,6 +90,18 @@ func (w *takenNode) kubeProxy() *apiserver.Child {
 	return proxy
 }
 
+// startDaemon starts gridproxy on the node. It ends with the test at the latest.
+func (w *takenNode) startDaemon(name, binary string, env []string, flags ...string) *apiserver.Child {
+	w.t.Helper()
+	child, err := apiserver.StartChild(apiserver.Spec{
+		Name: name, Path: binary, Dir: w.dir, Namespace: w.node,
+		Args: slices.Concat([]string{"run"}, w.flags(), flags), Env: append(env, w.node.Env...),
+	})
+	w.must(err)
+	w.t.Cleanup(func() { child.Stop(syscall.SIGTERM, 5*time.Second) })
+	return child
+}
+
 var families = []string{"iptables", "ip6tables"}
 
 // save is what the node's tables filter and nat hold, without what changes by itself: the dates and
@@ -161,6 +174,9 @@ func (w *takenNode) watchTools() counters {
 	}
 	return c
 }
+
+// path returns the environment variable that puts the stand-ins first.
+func (c counters) path() string { return "PATH=" + c.dir + ":" + os.Getenv("PATH") }
 
 // writes are the runs that may have written since the last call: all restores, and every run of
 // iptables that is neither a check, a list nor a question for its version.

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"os"
-	"syscall"
 	"testing"
-	"time"
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,15 +24,14 @@ func TestDaemonTakesOver(t *testing.T) {
 	eachVariant(t, func(t *testing.T, w *takenNode, binary string) {
 		w.letKubeProxyWrite()
 		written := w.saves()
-		inside, outside := w.connect("closed-live", "bj-3"), w.connect("closed-live", "gz-2")
+		open := w.hold()
 		w.closeInAPI()
 		tools := w.watchTools()
 		w.run(binary, tools)
 
 		w.expectOneRestorePerFamily(tools)
 		w.expectOnlyClosedChanged(written, w.saves())
-		inside.stillThere()
-		outside.stillThere()
+		w.must(traffic.Alive(w.ctx, 1, open...))
 		w.expectClosed()
 	})
 }
@@ -55,13 +52,7 @@ func (w *takenNode) closeInAPI() {
 // run starts the daemon with its tools watched, and returns when it is ready.
 func (w *takenNode) run(binary string, tools counters) {
 	w.t.Helper()
-	daemon, err := apiserver.StartChild(apiserver.Spec{
-		Name: "gridproxy", Path: binary, Dir: w.dir, Namespace: w.node,
-		Args: append([]string{"run"}, w.flags()...),
-		Env:  append([]string{"PATH=" + tools.dir + ":" + os.Getenv("PATH")}, w.node.Env...),
-	})
-	w.must(err)
-	w.t.Cleanup(func() { daemon.Stop(syscall.SIGTERM, 5*time.Second) })
+	daemon := w.startDaemon("gridproxy", binary, []string{tools.path()})
 	w.ready(daemon, 10256)
 }
 

@@ -71,13 +71,8 @@ var alertMetrics = netip.MustParseAddrPort("127.0.0.1:10349")
 // startAlert starts a daemon that verifies often, at ports that kube-proxy does not have.
 func (w *takenNode) startAlert(binary string) *apiserver.Child {
 	w.t.Helper()
-	child, err := apiserver.StartChild(apiserver.Spec{
-		Name: "alert", Path: binary, Dir: w.dir, Namespace: w.node, Env: w.node.Env,
-		Args: append(append([]string{"run"}, w.flags()...), "--verify-period=1s", "--other-proxy-after=4s",
-			fmt.Sprintf("--healthz-bind-address=127.0.0.1:%d", trialHealthz), "--metrics-bind-address="+alertMetrics.String()),
-	})
-	w.must(err)
-	w.t.Cleanup(func() { child.Stop(syscall.SIGTERM, 5*time.Second) })
+	child := w.startDaemon("alert", binary, nil, "--verify-period=1s", "--other-proxy-after=4s",
+		fmt.Sprintf("--healthz-bind-address=127.0.0.1:%d", trialHealthz), "--metrics-bind-address="+alertMetrics.String())
 	w.ready(child, trialHealthz)
 	return child
 }

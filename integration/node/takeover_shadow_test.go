@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,13 +63,8 @@ func TestShadow(t *testing.T) {
 func (w *takenNode) shadow(binary string, tools counters) {
 	w.t.Helper()
 	const port = 10349
-	child, err := apiserver.StartChild(apiserver.Spec{
-		Name: "shadow", Path: binary, Dir: w.dir, Namespace: w.node,
-		Args: append(append([]string{"run"}, w.flags()...), "--shadow", "--healthz-bind-address=", fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", port),
-			"--conntrack-tcp-be-liberal", "--conntrack-udp-timeout=7s"),
-		Env: append([]string{"PATH=" + tools.dir + ":" + os.Getenv("PATH")}, w.node.Env...),
-	})
-	w.must(err)
+	child := w.startDaemon("shadow", binary, []string{tools.path()}, "--shadow", "--healthz-bind-address=",
+		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", port), "--conntrack-tcp-be-liberal", "--conntrack-udp-timeout=7s")
 	defer child.Stop(syscall.SIGTERM, 5*time.Second)
 	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 	w.must(child.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/env/apiserver"
-	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
+	"gridproxy/integration/env/traffic"
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
@@ -26,32 +25,27 @@ import (
 // with the same endpoints, one more after comments and counters were changed by hand, and one with
 // closure, under connections that stay open over all of it.
 func TestTakeover(t *testing.T) {
-	need.IPTables(t)
-	for _, variant := range []apiserver.Variant{apiserver.NFT, apiserver.Legacy} {
-		t.Run(string(variant), func(t *testing.T) {
-			w := newTakenNode(t, variant)
-			w.letKubeProxyWrite()
-			written := w.saves()
-			tools := w.watchTools()
-			t.Setenv("PATH", tools.dir+":"+os.Getenv("PATH"))
-			inside, outside := w.connect("closed-live", "bj-3"), w.connect("closed-live", "gz-2")
+	eachVariant(t, func(t *testing.T, w *takenNode, _ string) {
+		w.letKubeProxyWrite()
+		written := w.saves()
+		tools := w.watchTools()
+		t.Setenv("PATH", tools.dir+":"+os.Getenv("PATH"))
+		open := w.hold()
 
-			changes := w.sync(w.newBackend(), w.snapshot())
-			w.expectNothing("a first sync with kube-proxy's own endpoints", changes, tools, written)
+		changes := w.sync(w.newBackend(), w.snapshot())
+		w.expectNothing("a first sync with kube-proxy's own endpoints", changes, tools, written)
 
-			reworded := w.recomment()
-			tools.writes(t) // the test's own
-			changes = w.sync(w.newBackend(), w.snapshot())
-			w.expectNothing("a sync after comments and counting matches were changed", changes, tools, reworded)
+		reworded := w.recomment()
+		tools.writes(t) // the test's own
+		changes = w.sync(w.newBackend(), w.snapshot())
+		w.expectNothing("a sync after comments and counting matches were changed", changes, tools, reworded)
 
-			w.sync(w.newBackend(), closed(w.snapshot()))
-			w.expectOneRestorePerFamily(tools)
-			w.expectOnlyClosedChanged(reworded, w.saves())
-			inside.stillThere()
-			outside.stillThere()
-			w.expectClosed()
-		})
-	}
+		w.sync(w.newBackend(), closed(w.snapshot()))
+		w.expectOneRestorePerFamily(tools)
+		w.expectOnlyClosedChanged(reworded, w.saves())
+		w.must(traffic.Alive(w.ctx, 1, open...))
+		w.expectClosed()
+	})
 }
 
 // snapshot is the cluster and this node as they are, without the daemon's own sources.
