@@ -24,7 +24,7 @@ type dnsChange struct {
 func (w *namesCluster) changes() {
 	w.t.Helper()
 	_, err := w.Client.CoreV1().Services(metav1.NamespaceDefault).Create(w.t.Context(), labelled(), metav1.CreateOptions{})
-	w.must(err)
+	must(w.t, err)
 	for _, c := range w.dnsChanges() {
 		c.do()
 		for _, server := range []netip.AddrPort{clusterDNS(), w.kubeDNS} {
@@ -46,10 +46,10 @@ func (w *namesCluster) dnsChanges() []dnsChange {
 		return func() {
 			api := w.Client.DiscoveryV1().EndpointSlices("shop")
 			slice, err := api.Get(w.t.Context(), "changing-4", metav1.GetOptions{})
-			w.must(err)
+			must(w.t, err)
 			slice.Endpoints = endpoints
 			_, err = api.Update(w.t.Context(), slice, metav1.UpdateOptions{})
-			w.must(err)
+			must(w.t, err)
 		}
 	}
 	at := func(addr, node string, ready bool) discoveryv1.Endpoint {
@@ -60,7 +60,7 @@ func (w *namesCluster) dnsChanges() []dnsChange {
 		return func() {
 			_, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).Patch(w.t.Context(), pod.Name, types.MergePatchType,
 				[]byte(`{"metadata":{"labels":{"part":"`+value+`"}}}`), metav1.PatchOptions{})
-			w.must(err)
+			must(w.t, err)
 		}
 	}
 	return []dnsChange{

@@ -30,7 +30,7 @@ func dnsPage() document.Document { return document.Document{Path: source + "/doc
 func (w *namesCluster) install() {
 	w.t.Helper()
 	helm, err := chart.New(w.t.Context(), os.Stderr, w.t.TempDir())
-	w.must(err)
+	must(w.t, err)
 	w.shell = document.NewShell(w.t, w.Admin(), map[string]string{"helm": helm.Path, "kubectl": w.Tools().Path("kubectl")})
 	w.shell.Namespace = w.Outside()
 	w.shell.Link(w.t, "deploy", source+"/deploy")
@@ -48,7 +48,7 @@ func (w *namesCluster) types(format string, args ...any) string {
 func (w *namesCluster) follows(heading string) {
 	w.t.Helper()
 	commands, err := dnsPage().Commands(heading)
-	w.must(err)
+	must(w.t, err)
 	w.types("%s", commands)
 	w.types("kubectl --namespace gridproxy rollout status daemonset/gridproxy --timeout=120s")
 }
@@ -72,7 +72,7 @@ func (w *namesCluster) wired() {
 	for _, m := range w.Machines() {
 		w.isLocal(m.Name)
 		set, err := m.Run(w.t.Context(), nil, "ipset", "list", "KUBE-LOCAL-DNS")
-		w.must(err)
+		must(w.t, err)
 		if !strings.Contains(string(set), clusterDNS().Addr().String()+",udp:53 ") {
 			w.t.Errorf("%s leads no queries to its server:\n%s", m.Name, set)
 		}
@@ -102,7 +102,7 @@ func (w *namesCluster) podsOfUsers() map[string]string { return w.podsIn(metav1.
 func (w *namesCluster) podsIn(namespace, selector string) map[string]string {
 	w.t.Helper()
 	list, err := w.Client.CoreV1().Pods(namespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: selector})
-	w.must(err)
+	must(w.t, err)
 	all := map[string]string{}
 	for _, p := range list.Items {
 		restarts := int32(0)
@@ -142,7 +142,7 @@ func (w *namesCluster) leftOfDNS(machine string) map[string][]string {
 	} {
 		words := strings.Fields(look.command)
 		out, err := w.Machine(machine).Run(w.t.Context(), nil, words[0], words[1:]...)
-		w.must(err)
+		must(w.t, err)
 		for line := range strings.Lines(string(out)) {
 			if strings.Contains(line, look.word) {
 				left[look.kind] = append(left[look.kind], strings.TrimSpace(line))
@@ -205,7 +205,7 @@ func (w *namesCluster) uninstalled() {
 			w.t.Errorf("left on %s: %v; want %s", m.Name, left, want)
 		}
 		out, err := m.Run(w.t.Context(), nil, binary, "cleanup")
-		w.must(err)
+		must(w.t, err)
 		w.t.Logf("cleanup on %s:\n%s", m.Name, out)
 		if left := w.leftOfDNS(m.Name); len(left) > 0 {
 			w.t.Errorf("after the cleanup %s has %v", m.Name, left)

@@ -54,9 +54,9 @@ func newNamesCluster(t *testing.T) *namesCluster {
 		specs = append(specs, machines.Spec{Name: name, Labels: map[string]string{"location": unitOf()[name], "zone": zone}})
 	}
 	coredns, err := machines.CoreDNS(t.Context(), t.TempDir())
-	w.must(err)
+	must(w.t, err)
 	gridproxy, err := machines.Gridproxy(t.Context(), t.TempDir())
-	w.must(err)
+	must(w.t, err)
 	w.Cluster = machines.ForTest(t, machines.Options{
 		Machines: specs, Images: []machines.Image{coredns, gridproxy}, Manifests: []string{source + "/deploy/crds"},
 	})
@@ -70,10 +70,10 @@ func newNamesCluster(t *testing.T) *namesCluster {
 	return w
 }
 
-func (w *namesCluster) must(err error) {
-	w.t.Helper()
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
@@ -81,7 +81,7 @@ func (w *namesCluster) applyFiles(files ...string) {
 	w.t.Helper()
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		w.must(err)
+		must(w.t, err)
 		w.Apply(w.t, string(text))
 	}
 }
@@ -93,7 +93,7 @@ const outsideTTL = 1
 func (w *namesCluster) answerOutside() {
 	w.t.Helper()
 	var conn net.PacketConn
-	w.must(w.Outside().Do(func() (err error) {
+	must(w.t, w.Outside().Do(func() (err error) {
 		conn, err = net.ListenPacket("udp", netip.AddrPortFrom(w.Outside().Addr(netns.IPv4), 53).String())
 		return err
 	}))
@@ -115,18 +115,18 @@ func (w *namesCluster) answerOutside() {
 func (w *namesCluster) findPods() {
 	w.t.Helper()
 	list, err := w.Client.CoreV1().Pods("").List(w.t.Context(), metav1.ListOptions{})
-	w.must(err)
+	must(w.t, err)
 	for _, p := range list.Items {
 		switch {
 		case p.Labels["app"] == "client":
 			pod, err := w.Pod(w.t.Context(), p.Namespace, p.Name)
-			w.must(err)
+			must(w.t, err)
 			w.clients[p.Spec.NodeName] = pod
 		case p.Labels["k8s-app"] == "kube-dns":
 			w.kubeDNS = netip.AddrPortFrom(netip.MustParseAddr(p.Status.PodIP), 53)
 			w.kubeDNSPod, err = w.Pod(w.t.Context(), p.Namespace, p.Name)
-			w.must(err)
-			w.must(w.kubeDNSPod.GrowUDPBuffers(kubeDNSBuffer))
+			must(w.t, err)
+			must(w.t, w.kubeDNSPod.GrowUDPBuffers(kubeDNSBuffer))
 		}
 	}
 	if len(w.clients) != len(w.Machines()) || !w.kubeDNS.IsValid() {
@@ -179,14 +179,8 @@ func query(from *netns.Namespace, network string, server netip.AddrPort, name st
 		return nil, err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(queryLimit)); err != nil {
-		return nil, err
-	}
-	c := dns.Conn{Conn: conn}
-	if err := c.WriteMsg(new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype)); err != nil {
-		return nil, fmt.Errorf("asking %s for %s: %w", server, name, err)
-	}
-	m, err := c.ReadMsg()
+	client := dns.Client{Timeout: queryLimit}
+	m, _, err := client.ExchangeWithConn(new(dns.Msg).SetQuestion(dns.Fqdn(name), qtype), &dns.Conn{Conn: conn})
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for %s: %w", server, name, err)
 	}

@@ -40,7 +40,7 @@ func (w *namesCluster) allCounted(do func()) {
 	before := map[string]int{}
 	for machine := range w.clients {
 		n, err := w.counted(machine)
-		w.must(err)
+		must(w.t, err)
 		before[machine] = n
 	}
 	do()

@@ -66,7 +66,7 @@ func (w *namesCluster) lookUp(machine string) {
 func (w *namesCluster) transcript(machine, name, want string) {
 	w.t.Helper()
 	got, err := w.asks(machine, name, dns.TypeA)
-	w.must(err)
+	must(w.t, err)
 	var b strings.Builder
 	fmt.Fprintf(&b, "[client on %s ~]# nslookup %s\nServer:         %s\n", machine, name, clusterDNS().Addr())
 	if strings.Contains(got, ".") {
@@ -105,7 +105,7 @@ func (w *namesCluster) rolledOut(set string) {
 func (w *namesCluster) address(pod string) string {
 	w.t.Helper()
 	p, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).Get(w.t.Context(), pod, metav1.GetOptions{})
-	w.must(err)
+	must(w.t, err)
 	return p.Status.PodIP
 }
 
@@ -116,7 +116,7 @@ func (w *namesCluster) gridNames() {
 	w.t.Helper()
 	w.applyFiles("testdata/dns_grids.yaml")
 	grid, err := os.ReadFile("testdata/dns_grid.yaml")
-	w.must(err)
+	must(w.t, err)
 	grids := []string{"zone-app", "a-db", "web", "foo-web"}
 	for _, name := range grids {
 		w.Apply(w.t, strings.ReplaceAll(string(grid), "GRID", name))
@@ -135,16 +135,16 @@ func (w *namesCluster) gridNames() {
 		for _, machine := range []string{"bj-1", "gz-1"} {
 			for _, name := range wrong {
 				if own := strings.HasSuffix(name, "-"+zones[machine]+"-0") && !slices.Contains(wrong[:4], name); !own {
-					w.must(w.check(machine, expectedName{name: name + ".hosts-svc.default.svc.cluster.local", qtype: dns.TypeA, beijing: "NXDOMAIN"}))
+					must(w.t, w.check(machine, expectedName{name: name + ".hosts-svc.default.svc.cluster.local", qtype: dns.TypeA, beijing: "NXDOMAIN"}))
 				}
 			}
 		}
-		w.must(w.check("bj-1", expectedName{name: "x-0.hosts-svc.default.svc.cluster.local", qtype: dns.TypeA, beijing: w.address("x-0")}))
-		w.must(w.check("gz-1", expectedName{name: "x-0.hosts-svc.default.svc.cluster.local", qtype: dns.TypeA, beijing: "NXDOMAIN"}))
+		must(w.t, w.check("bj-1", expectedName{name: "x-0.hosts-svc.default.svc.cluster.local", qtype: dns.TypeA, beijing: w.address("x-0")}))
+		must(w.t, w.check("gz-1", expectedName{name: "x-0.hosts-svc.default.svc.cluster.local", qtype: dns.TypeA, beijing: "NXDOMAIN"}))
 	})
 	// A change of web touches nothing of foo-web; its Pod that goes is gone at once.
 	foo := w.address("foo-web-zone-0")
 	w.MustKubectl(w.t, "patch", "statefulsetgrid", "web", "--type=merge", `--patch={"spec":{"template":{"replicas":0}}}`)
 	w.becomes("bj-1", "web-0.hosts-svc.default.svc.cluster.local", "NXDOMAIN")
-	w.must(w.check("bj-1", expectedName{name: "foo-web-0.hosts-svc.default.svc.cluster.local", qtype: dns.TypeA, beijing: foo}))
+	must(w.t, w.check("bj-1", expectedName{name: "foo-web-0.hosts-svc.default.svc.cluster.local", qtype: dns.TypeA, beijing: foo}))
 }

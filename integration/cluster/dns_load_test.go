@@ -53,7 +53,7 @@ func (w *namesCluster) startLoad() *traffic.Load {
 func (w *namesCluster) whileAsked(what string, allowed int, do func()) traffic.Tally {
 	w.t.Helper()
 	before, err := w.kubeDNSPod.Overflows()
-	w.must(err)
+	must(w.t, err)
 	begin := time.Now()
 	l := w.startLoad()
 	defer func() { _, _ = l.Stop() }()
@@ -64,14 +64,14 @@ func (w *namesCluster) whileAsked(what string, allowed int, do func()) traffic.T
 		return wait.Check(n >= least, "%d of %d are", n, least)
 	})
 	tally, err := l.Stop()
-	w.must(err)
+	must(w.t, err)
 	after, err := w.kubeDNSPod.Overflows()
-	w.must(err)
+	must(w.t, err)
 	w.t.Logf("%s: of %d queries %s; kube-dns did not read %d%s", what, tally.Sends, tally, after-before, tally.List(begin))
 	if n := tally.Count[traffic.Wrong]; n > 0 {
 		w.t.Errorf("%s: %d answers were wrong", what, n)
 	}
-	w.must(tally.NotMeasured())
+	must(w.t, tally.NotMeasured())
 	if n := len(tally.Failed); n > allowed {
 		w.t.Errorf("%s: %d queries failed, want at most %d", what, n, allowed)
 	}

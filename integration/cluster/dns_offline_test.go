@@ -22,10 +22,10 @@ func (w *namesCluster) strangePod() {
 	w.t.Helper()
 	m := w.Machine("bj-1").Namespace
 	pod, err := netns.NewNamespace("stranger")
-	w.must(err)
+	must(w.t, err)
 	w.t.Cleanup(func() { _ = pod.Close() })
 	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "stranger"}, PeerName: "eth0", PeerNamespace: netlink.NsFd(pod.FD())}
-	w.must(m.Links().LinkAdd(veth))
+	must(w.t, m.Links().LinkAdd(veth))
 	gateway, own := net.IPv4(192, 168, 77, 1), net.IPv4(192, 168, 77, 2)
 	for _, end := range []struct {
 		links *netlink.Handle
@@ -33,16 +33,16 @@ func (w *namesCluster) strangePod() {
 		addr  net.IP
 	}{{m.Links(), "stranger", gateway}, {pod.Links(), "eth0", own}} {
 		link, err := end.links.LinkByName(end.name)
-		w.must(err)
-		w.must(end.links.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: end.addr, Mask: net.CIDRMask(24, 32)}}))
-		w.must(end.links.LinkSetUp(link))
+		must(w.t, err)
+		must(w.t, end.links.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: end.addr, Mask: net.CIDRMask(24, 32)}}))
+		must(w.t, end.links.LinkSetUp(link))
 	}
-	w.must(pod.Links().RouteAdd(&netlink.Route{Gw: gateway}))
+	must(w.t, pod.Links().RouteAdd(&netlink.Route{Gw: gateway}))
 	client := w.clients["bj-1"]
 	defer func() { w.clients["bj-1"] = client }()
 	w.allCounted(func() {
 		w.clients["bj-1"] = pod
-		w.must(w.check("bj-1", expectedName{name: "db.shop.svc.cluster.local", qtype: dns.TypeA, beijing: "10.250.0.1"}))
+		must(w.t, w.check("bj-1", expectedName{name: "db.shop.svc.cluster.local", qtype: dns.TypeA, beijing: "10.250.0.1"}))
 	})
 }
 
@@ -59,14 +59,14 @@ func (w *namesCluster) offline() {
 	w.t.Helper()
 	site := []string{"bj-1", "bj-2"}
 	for _, machine := range site {
-		w.must(w.check(machine, expectedName{name: askedName, qtype: dns.TypeA, beijing: outsideAddr}))
+		must(w.t, w.check(machine, expectedName{name: askedName, qtype: dns.TypeA, beijing: outsideAddr}))
 	}
 	w.saved(time.Now(), site...)
-	w.must(w.CutOff(w.Machine(site[0]), w.Machine(site[1])))
-	defer func() { w.must(w.Rejoin(w.Machine(site[0]), w.Machine(site[1]))) }()
+	must(w.t, w.CutOff(w.Machine(site[0]), w.Machine(site[1])))
+	defer func() { must(w.t, w.Rejoin(w.Machine(site[0]), w.Machine(site[1]))) }()
 	until(w.t, time.Now().Add((outsideTTL+1)*time.Second)) // it is over: an answer is a stale one
 	for _, machine := range site {
-		w.must(w.check(machine, expectedName{name: askedName, qtype: dns.TypeA, beijing: outsideAddr}))
+		must(w.t, w.check(machine, expectedName{name: askedName, qtype: dns.TypeA, beijing: outsideAddr}))
 		w.failsSoon(machine)
 	}
 	w.tableAt("cut off", site...)
@@ -135,14 +135,14 @@ func (w *namesCluster) killPrograms(machine string) {
 	var before []string
 	for _, program := range daemonAndServer {
 		pid, err := w.processID(machine, program)
-		w.must(err)
+		must(w.t, err)
 		before = append(before, pid)
 	}
 	m := w.Machine(machine)
 	_, err := m.Run(w.t.Context(), nil, "rm", "-f", namesFile)
-	w.must(err)
+	must(w.t, err)
 	_, err = m.Run(w.t.Context(), nil, "kill", append([]string{"-9"}, before...)...)
-	w.must(err)
+	must(w.t, err)
 	for i, program := range daemonAndServer {
 		w.runsAnew(machine, program, before[i])
 	}

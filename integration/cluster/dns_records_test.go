@@ -58,7 +58,7 @@ func (w *namesCluster) unreadyRecord(machine, pod string) {
 		return err
 	})
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
-		w.must(w.check(machine, expectedName{name: recordsName, qtype: qtype, beijing: "NXDOMAIN"}))
+		must(w.t, w.check(machine, expectedName{name: recordsName, qtype: qtype, beijing: "NXDOMAIN"}))
 	}
 	w.MustKubectl(w.t, "patch", "pod", pod, "--subresource=status", `--patch={"status":{"conditions":[{"type":"example.com/served","status":"True"}]}}`)
 	w.becomes(machine, recordsName, addrs[0])
@@ -71,7 +71,7 @@ func (w *namesCluster) unreadyRecord(machine, pod string) {
 func (w *namesCluster) addresses(pod string) []string {
 	w.t.Helper()
 	p, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).Get(w.t.Context(), pod, metav1.GetOptions{})
-	w.must(err)
+	must(w.t, err)
 	var addrs []netip.Addr
 	for _, ip := range p.Status.PodIPs {
 		addrs = append(addrs, netip.MustParseAddr(ip.IP))
@@ -93,7 +93,7 @@ func (w *namesCluster) endingRecord(machine, pod string) {
 	w.MustKubectl(w.t, "delete", "pod", pod, "--wait=false")
 	w.becomes(machine, recordsName, "NXDOMAIN")
 	p, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).Get(w.t.Context(), pod, metav1.GetOptions{})
-	w.must(err)
+	must(w.t, err)
 	running := p.Status.Phase == corev1.PodRunning && p.Status.ContainerStatuses[0].State.Running != nil
 	if p.DeletionTimestamp == nil || !running {
 		w.t.Errorf("%s should be about to end: %v", pod, p.Status)
@@ -114,16 +114,16 @@ func (w *namesCluster) tornRecords(machine string) {
 	w.t.Helper()
 	m := w.Machine(machine)
 	size, err := m.Run(w.t.Context(), nil, "stat", "--format=%s", namesFile)
-	w.must(err)
+	must(w.t, err)
 	var bytes int
 	_, err = fmt.Sscan(string(size), &bytes)
-	w.must(err)
+	must(w.t, err)
 	_, err = m.Run(w.t.Context(), nil, "truncate", fmt.Sprintf("--size=%d", bytes/2), namesFile)
-	w.must(err)
+	must(w.t, err)
 	before, err := w.processID(machine, serverCommand)
-	w.must(err)
+	must(w.t, err)
 	_, err = m.Run(w.t.Context(), nil, "kill", "-9", before)
-	w.must(err)
+	must(w.t, err)
 	w.runsAnew(machine, serverCommand, before)
 	w.isLocal(machine)
 	w.tableAt("after half of a file", machine)
@@ -136,7 +136,7 @@ func (w *namesCluster) domainOfRecords() {
 	w.upgrades("--set dns.clusterDomain=" + otherDomain)
 	for machine, unit := range unitOf() {
 		w.becomes(machine, grid+otherDomain, w.address(manualGrid+"-"+unit+"-1"))
-		w.must(w.check(machine, expectedName{name: "db.shop.svc." + otherDomain, qtype: dns.TypeA, beijing: "10.250.0.1", guangzhou: "10.250.0.2"}))
+		must(w.t, w.check(machine, expectedName{name: "db.shop.svc." + otherDomain, qtype: dns.TypeA, beijing: "10.250.0.1", guangzhou: "10.250.0.2"}))
 	}
 	w.upgrades("--set dns.clusterDomain=cluster.local")
 	for machine, unit := range unitOf() {

@@ -91,7 +91,7 @@ func (w *namesCluster) everyWay(machine string, e expectedName) {
 	for _, addr := range machines.DNSAddrs() {
 		for _, network := range []string{"udp", "tcp"} {
 			m, err := query(w.clients[machine], network, netip.AddrPortFrom(addr, 53), e.name, e.qtype)
-			w.must(err)
+			must(w.t, err)
 			w.sent[machine]++
 			if got := said(m); got != e.at(machine) {
 				w.t.Errorf("on %s, %s at %s over %s: %q; want %q", machine, e.name, addr, network, got, e.at(machine))

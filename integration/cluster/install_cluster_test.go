@@ -46,11 +46,11 @@ func newInstallCluster(t *testing.T) *installCluster {
 	t.Helper()
 	w := &installCluster{t: t}
 	image, err := machines.Gridproxy(t.Context(), t.TempDir())
-	w.must(err)
+	must(w.t, err)
 	w.superEdge, err = apiserver.EnsureSuperEdge(t.Context(), os.Stderr)
-	w.must(err)
+	must(w.t, err)
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
-	w.must(err)
+	must(w.t, err)
 	var specs []machines.Spec
 	for name, unit := range where() {
 		variant := apiserver.Variant("nft")
@@ -71,13 +71,6 @@ func newInstallCluster(t *testing.T) *installCluster {
 	w.shell.Namespace = w.Outside()
 	w.shell.Link(t, "deploy", source+"/deploy")
 	return w
-}
-
-func (w *installCluster) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // types runs what an administrator types, and says how long it took.
@@ -155,7 +148,7 @@ func (w *installCluster) answers() {
 	for machine := range where() {
 		pod := w.MustKubectl(w.t, "get", "pods", "--selector=appGrid=echo", "--field-selector=spec.nodeName="+machine, "-o", "jsonpath={.items[0].metadata.name}")
 		inside, err := w.Pod(w.t.Context(), "default", pod)
-		w.must(err)
+		must(w.t, err)
 		client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: apiserver.Dialer(inside), DisableKeepAlives: true}}
 		wait.Until(w.t, "the Service answers "+pod, func() error {
 			for range 8 {
@@ -205,7 +198,7 @@ func (w *installCluster) copyOf(folder, to, file string, edits map[string]string
 	w.shell.Run(w.t, fmt.Sprintf("cp -rL deploy/%s %s", folder, to))
 	path := filepath.Join(w.shell.Dir, to, file)
 	content, err := os.ReadFile(path)
-	w.must(err)
+	must(w.t, err)
 	text := string(content)
 	for from, into := range edits {
 		if !strings.Contains(text, from) {
@@ -213,5 +206,5 @@ func (w *installCluster) copyOf(folder, to, file string, edits map[string]string
 		}
 		text = strings.ReplaceAll(text, from, into)
 	}
-	w.must(os.WriteFile(path, []byte(text), 0o600))
+	must(w.t, os.WriteFile(path, []byte(text), 0o600))
 }

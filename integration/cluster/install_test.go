@@ -51,11 +51,11 @@ spec: {nodes: [bj-1], setNode: {labels: {tier: edge}}}
 // made: SuperEdge's own controller makes the children, and ends.
 func (w *installCluster) made() {
 	kubeconfig, err := apiserver.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
-	w.must(err)
+	must(w.t, err)
 	spec := w.superEdge.Controller(kubeconfig, w.Dir())
 	spec.Namespace = w.Namespace()
 	running, err := apiserver.StartChild(spec)
-	w.must(err)
+	must(w.t, err)
 	defer running.Stop(os.Kill, time.Minute)
 	w.types("kubectl apply -f deploy/samples/stateless")
 	w.Apply(w.t, site)

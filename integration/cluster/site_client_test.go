@@ -30,7 +30,7 @@ func (w *siteCluster) vip(service string) netip.AddrPort {
 func (w *siteCluster) readVIPs() {
 	w.t.Helper()
 	list, err := w.Client.CoreV1().Services(metav1.NamespaceDefault).List(w.t.Context(), metav1.ListOptions{})
-	w.must(err)
+	must(w.t, err)
 	for _, s := range list.Items {
 		w.vips[s.Name] = netip.MustParseAddr(s.Spec.ClusterIP)
 	}
@@ -131,7 +131,7 @@ func (w *siteCluster) stop(c clients) map[string]map[string]traffic.Tally {
 		sums[proxy] = map[string]traffic.Tally{}
 		for service, load := range loads {
 			tally, err := load.Stop()
-			w.must(err)
+			must(w.t, err)
 			sums[proxy][service] = tally
 		}
 	}

@@ -77,7 +77,7 @@ func newSiteCluster(t *testing.T) *siteCluster {
 		}
 	}
 	image, err := machines.Gridproxy(t.Context(), t.TempDir())
-	w.must(err)
+	must(w.t, err)
 	w.Cluster = machines.ForTest(t, machines.Options{
 		Machines: specs, NodeGrace: sitesNodeGrace, ControllerManager: []string{"--node-eviction-rate=10"},
 		Images: []machines.Image{image},
@@ -92,7 +92,7 @@ func newSiteCluster(t *testing.T) *siteCluster {
 			continue
 		}
 		for _, name := range s.machines() {
-			w.must(w.start(s, name))
+			must(w.t, w.start(s, name))
 		}
 	}
 	w.serve()
@@ -100,25 +100,18 @@ func newSiteCluster(t *testing.T) *siteCluster {
 	return w
 }
 
-func (w *siteCluster) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // configure writes kube-proxy's configuration.
 func (w *siteCluster) configure() {
 	w.t.Helper()
 	dir := w.t.TempDir()
 	user, err := w.User(w.API.Addr, "system:kube-proxy")
-	w.must(err)
+	must(w.t, err)
 	kubeconfig, err := apiserver.WriteKubeconfig(dir, "kubeconfig", user)
-	w.must(err)
+	must(w.t, err)
 	text, err := apiserver.KubeProxy{Mode: "iptables", ClusterCIDRs: machines.ClusterCIDRs}.Config(kubeconfig)
-	w.must(err)
+	must(w.t, err)
 	w.config = filepath.Join(dir, "kube-proxy.yaml")
-	w.must(os.WriteFile(w.config, text, 0o600))
+	must(w.t, os.WriteFile(w.config, text, 0o600))
 }
 
 // start starts kube-proxy on one of its machines.
@@ -166,16 +159,16 @@ func (w *siteCluster) each(do func(*remoteSite) error) {
 		})
 	}
 	running.Wait()
-	w.must(errors.Join(errs...))
+	must(w.t, errors.Join(errs...))
 }
 
 // serve makes the Pods and Services, and waits until both sites are right.
 func (w *siteCluster) serve() {
 	w.t.Helper()
 	web, err := os.ReadFile("testdata/site_alone_web.yaml")
-	w.must(err)
+	must(w.t, err)
 	text, err := os.ReadFile("testdata/site_alone.yaml")
-	w.must(err)
+	must(w.t, err)
 	manifests := []string{string(web)}
 	for _, s := range w.sites {
 		manifests = append(manifests, strings.NewReplacer("UNIT", s.unit, "STAYS", s.stays).Replace(string(text)))

@@ -31,7 +31,7 @@ func (w *siteCluster) newOperator() operator {
 		shell: document.NewShell(w.t, w.Admin(), map[string]string{"kubectl": w.Tools().Path("kubectl")}),
 	}
 	text, err := os.ReadFile(o.page.Path)
-	w.must(err)
+	must(w.t, err)
 	o.text = string(text)
 	o.shell.Namespace = w.Outside()
 	o.shell.Link(w.t, "deploy", source+"/deploy")
@@ -57,8 +57,8 @@ func (w *siteCluster) types(shown, machine string) string {
 func (w *siteCluster) install(s *remoteSite) {
 	w.t.Helper()
 	helm, err := chart.New(w.t.Context(), os.Stderr, w.t.TempDir())
-	w.must(err)
-	w.must(w.Install(w.t.Context(), helm, "controller.enabled=false", "crds.install=false", `daemon.nodeSelector={"location":"`+s.unit+`"}`))
+	must(w.t, err)
+	must(w.t, w.Install(w.t.Context(), helm, "controller.enabled=false", "crds.install=false", `daemon.nodeSelector={"location":"`+s.unit+`"}`))
 	w.MustKubectl(w.t, "--namespace=gridproxy", "rollout", "status", "daemonset/gridproxy", "--timeout=120s")
 }
 
@@ -90,7 +90,7 @@ func (w *siteCluster) moveNodes(s *remoteSite) {
 func (w *siteCluster) place(machine string, flags ...string) {
 	w.t.Helper()
 	text, err := os.ReadFile(source + "/deploy/site-alone/static-pod.yaml")
-	w.must(err)
+	must(w.t, err)
 	const cidr = "- --cluster-cidr="
 	edited := string(text)
 	for _, edit := range [][2]string{
@@ -103,11 +103,11 @@ func (w *siteCluster) place(machine string, flags ...string) {
 		}
 		edited = strings.ReplaceAll(edited, edit[0], edit[1])
 	}
-	w.must(os.WriteFile(w.Machine(machine).Disk("/var/lib/static-pod.yaml"), []byte(edited), 0o600))
+	must(w.t, os.WriteFile(w.Machine(machine).Disk("/var/lib/static-pod.yaml"), []byte(edited), 0o600))
 	install := w.command("install -m 0600 static-pod.yaml /etc/kubernetes/manifests/gridproxy.yaml", machine)
 	install = strings.ReplaceAll(install, "/etc/kubernetes", machines.Kubernetes)
 	_, err = w.Machine(machine).Run(w.t.Context(), nil, "sh", "-c", "cd /var/lib && "+install)
-	w.must(err)
+	must(w.t, err)
 }
 
 // inOrder checks a Node as the page says, in its static Pod.
@@ -161,7 +161,7 @@ func (w *siteCluster) replace(s *remoteSite, flag string) {
 		w.place(machine, "- "+flag)
 	}
 	for _, machine := range s.machines() {
-		w.must(wait.Usual.For(w.t.Context(), func(ctx context.Context) error {
+		must(w.t, wait.Usual.For(w.t.Context(), func(ctx context.Context) error {
 			if _, err := w.daemon(machine, flag); err != nil {
 				return err
 			}

@@ -20,9 +20,9 @@ func (w *siteCluster) restart(when, service string) {
 	again := make(chan error, 1)
 	for _, s := range w.sites {
 		killed, err := w.kill(s, s.stays)
-		w.must(err)
+		must(w.t, err)
 		if s.proxy == theirs {
-			w.must(w.start(s, s.stays))
+			must(w.t, w.start(s, s.stays))
 			continue
 		}
 		go func() {
@@ -33,7 +33,7 @@ func (w *siteCluster) restart(when, service string) {
 		}()
 	}
 	w.ask200(when+", restart", service)
-	w.must(<-again)
+	must(w.t, <-again)
 }
 
 // notAnswered is for how long a machine without state is asked.
@@ -160,14 +160,14 @@ const kubeletsLate = 5 * time.Second
 // returns makes sure that they go on.
 func (w *siteCluster) lateKubelets() (goOn func()) {
 	w.t.Helper()
-	w.must(w.signalKubelets(w.t.Context(), "STOP"))
+	must(w.t, w.signalKubelets(w.t.Context(), "STOP"))
 	var failed error
 	once := sync.OnceFunc(func() { failed = w.signalKubelets(context.WithoutCancel(w.t.Context()), "CONT") })
 	w.onReturn = func() { time.AfterFunc(kubeletsLate, once) }
 	return func() {
 		w.onReturn = func() {}
 		once()
-		w.must(failed)
+		must(w.t, failed)
 	}
 }
 

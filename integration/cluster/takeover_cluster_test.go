@@ -56,23 +56,16 @@ func newMigrationCluster(t *testing.T) *migrationCluster {
 	w.shell.Namespace = w.Namespace()
 	begin := time.Now()
 	w.manifest, err = w.KubeProxy(t.Context(), "iptables", "")
-	w.must(err)
+	must(w.t, err)
 	w.manifest = strings.Replace(w.manifest, `maxUnavailable: "100%"`, "maxUnavailable: 1", 1) // as kubeadm's
 	w.Apply(t, w.manifest)
 	services, err := os.ReadFile("testdata/services.yaml")
-	w.must(err)
+	must(w.t, err)
 	w.Apply(t, string(services))
 	w.MustKubectl(t, "--namespace=kube-system", "rollout", "status", "daemonset/kube-proxy", "--timeout=120s")
 	w.MustKubectl(t, "rollout", "status", "daemonset/echo", "--timeout=120s")
 	t.Logf("kube-proxy and Pods are ready after further %s", time.Since(begin).Round(10*time.Millisecond))
 	return w
-}
-
-func (w *migrationCluster) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // follow does what the document says below a heading, and prints how long it took.
@@ -169,7 +162,7 @@ func (w *migrationCluster) rules(machine string) string {
 	var lines []string
 	for _, tool := range []string{"iptables-save", "ip6tables-save"} {
 		out, err := w.Machine(machine).Run(w.t.Context(), nil, tool)
-		w.must(err)
+		must(w.t, err)
 		table := ""
 		for line := range strings.Lines(string(out)) {
 			line = strings.TrimSpace(counters.ReplaceAllString(line, ""))

@@ -70,7 +70,7 @@ func (w *migrationCluster) try() {
 // endTrial: a Node that is away at the end is named and holds up nobody; its chains are told of, and go when the end is repeated.
 func (w *migrationCluster) endTrial() {
 	const away = "gz-1"
-	w.must(w.Machine(away).CutLink())
+	must(w.t, w.Machine(away).CutLink())
 	w.MustKubectl(w.t, "wait", "node", away, "--for=condition=Ready=Unknown", "--timeout=60s")
 	w.follow("End the trial")
 	if out := w.shell.Run(w.t, "deploy/on-each-node kubernetes.io/os=linux 2>&1"); out != "not Ready, so left out: "+away+"\n" {
@@ -80,7 +80,7 @@ func (w *migrationCluster) endTrial() {
 	if strings.Contains(rules["bj-1"], "GRID-") || !strings.Contains(rules[away], "GRID-") {
 		w.t.Errorf("with %s away, after the trial there are\n%v", away, rules)
 	}
-	w.must(w.Machine(away).MendLink())
+	must(w.t, w.Machine(away).MendLink())
 	w.MustKubectl(w.t, "wait", "node", away, "--for=condition=Ready", "--timeout=60s")
 	out := w.shell.Run(w.t, "deploy/on-each-node kubernetes.io/os=linux gridproxy diff 2>&1 || test $? -eq 1")
 	others, here, _ := strings.Cut(out, "== "+away+"\n")

@@ -35,7 +35,7 @@ func TestSmallestForms(t *testing.T) {
 	w.watch()
 	w.settle()
 	client, err := rest.HTTPClientFor(w.Admin())
-	w.load.must(err)
+	must(w.t, err)
 	size := func(path, accept, encoding string) int { return w.sizeOf(client, path, accept, encoding) }
 	for _, kind := range []string{"api/v1/services", "apis/discovery.k8s.io/v1/endpointslices", "api/v1/nodes"} {
 		json, protobuf, compressed := size(kind, asJSON, "identity"), size(kind, asProtobuf, "identity"), size(kind, asProtobuf, "gzip")
@@ -70,14 +70,14 @@ func TestSmallestForms(t *testing.T) {
 func (w *watchedCluster) sizeOf(client *http.Client, path, accept, encoding string) int {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.ctx, http.MethodGet, fmt.Sprintf("https://%s/%s", w.API.Addr, path), nil)
-	w.load.must(err)
+	must(w.t, err)
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Accept-Encoding", encoding)
 	answer, err := client.Do(request)
-	w.load.must(err)
+	must(w.t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	w.load.must(err)
+	must(w.t, err)
 	if answer.StatusCode != http.StatusOK {
 		w.t.Fatalf("%s: status %d: %s", path, answer.StatusCode, body)
 	}
@@ -101,7 +101,7 @@ func (w *watchedCluster) addLargeSlice(service string) {
 		})
 	}
 	_, err := w.api.DiscoveryV1().EndpointSlices("default").Create(w.ctx, slice, metav1.CreateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 }
 
 // addRealisticNode has labels, conditions and images as a kubelet writes them.
@@ -112,7 +112,7 @@ func (w *watchedCluster) addRealisticNode(name string) {
 		set[key] = "some-value"
 	}
 	node, err := w.api.CoreV1().Nodes().Create(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: set}}, metav1.CreateOptions{FieldManager: "kubelet"})
-	w.load.must(err)
+	must(w.t, err)
 	for i := range 50 {
 		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
 			Names:     []string{fmt.Sprintf("registry.example.com/team/image-%d@sha256:%064d", i, i), fmt.Sprintf("registry.example.com/team/image-%d:v1.%d", i, i)},
@@ -126,5 +126,5 @@ func (w *watchedCluster) addRealisticNode(name string) {
 		})
 	}
 	_, err = w.api.CoreV1().Nodes().UpdateStatus(w.ctx, node, metav1.UpdateOptions{FieldManager: "kubelet"})
-	w.load.must(err)
+	must(w.t, err)
 }

@@ -32,13 +32,6 @@ func newLoad(ctx context.Context, t *testing.T, api kubernetes.Interface) *load 
 // on writes through another API server from now on.
 func (l *load) on(api kubernetes.Interface) { l.api = api }
 
-func (l *load) must(err error) {
-	l.t.Helper()
-	if err != nil {
-		l.t.Fatal(err)
-	}
-}
-
 func (l *load) name(kind string) string {
 	l.next++
 	return fmt.Sprintf("%s-%d", kind, l.next)
@@ -98,7 +91,7 @@ func (l *load) addService() string {
 		s.Labels = map[string]string{"service.kubernetes.io/headless": ""} // means nothing on a Service
 	}
 	_, err := l.api.CoreV1().Services("default").Create(l.ctx, s, metav1.CreateOptions{})
-	l.must(err)
+	must(l.t, err)
 	l.services = append(l.services, name)
 	return name
 }
@@ -112,7 +105,7 @@ func (l *load) addKept() string {
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}
 	_, err := l.api.CoreV1().Services("default").Create(l.ctx, s, metav1.CreateOptions{})
-	l.must(err)
+	must(l.t, err)
 	return name
 }
 
@@ -128,17 +121,17 @@ func (l *load) editService() {
 		return
 	}
 	s, err := l.api.CoreV1().Services("default").Get(l.ctx, l.services[l.rnd.IntN(len(l.services))], metav1.GetOptions{})
-	l.must(err)
+	must(l.t, err)
 	s.Annotations = l.keys()
 	s.Spec.Ports[0].Port = int32(1000 + l.rnd.IntN(1000))
 	_, err = l.api.CoreV1().Services("default").Update(l.ctx, s, metav1.UpdateOptions{})
-	l.must(err)
+	must(l.t, err)
 }
 
 func (l *load) removeService() {
 	l.t.Helper()
 	if name := l.take(&l.services); name != "" {
-		l.must(l.api.CoreV1().Services("default").Delete(l.ctx, name, metav1.DeleteOptions{}))
+		must(l.t, l.api.CoreV1().Services("default").Delete(l.ctx, name, metav1.DeleteOptions{}))
 	}
 }
 
@@ -157,7 +150,7 @@ func (l *load) addSlice(service string) {
 		s.Labels["service.kubernetes.io/service-proxy-name"] = "somebody-else" // means nothing on a slice
 	}
 	_, err := l.api.DiscoveryV1().EndpointSlices("default").Create(l.ctx, s, metav1.CreateOptions{})
-	l.must(err)
+	must(l.t, err)
 	l.slices = append(l.slices, s.Name)
 }
 
@@ -182,16 +175,16 @@ func (l *load) editSlice() {
 		return
 	}
 	s, err := l.api.DiscoveryV1().EndpointSlices("default").Get(l.ctx, l.slices[l.rnd.IntN(len(l.slices))], metav1.GetOptions{})
-	l.must(err)
+	must(l.t, err)
 	s.Endpoints = l.endpoints()
 	_, err = l.api.DiscoveryV1().EndpointSlices("default").Update(l.ctx, s, metav1.UpdateOptions{})
-	l.must(err)
+	must(l.t, err)
 }
 
 func (l *load) removeSlice() {
 	l.t.Helper()
 	if name := l.take(&l.slices); name != "" {
-		l.must(l.api.DiscoveryV1().EndpointSlices("default").Delete(l.ctx, name, metav1.DeleteOptions{}))
+		must(l.t, l.api.DiscoveryV1().EndpointSlices("default").Delete(l.ctx, name, metav1.DeleteOptions{}))
 	}
 }
 
@@ -199,10 +192,10 @@ func (l *load) addNode(name string) {
 	l.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: l.unit()}}
 	n, err := l.api.CoreV1().Nodes().Create(l.ctx, n, metav1.CreateOptions{})
-	l.must(err)
+	must(l.t, err)
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("172.18.0.%d", l.next+1)}}
 	_, err = l.api.CoreV1().Nodes().UpdateStatus(l.ctx, n, metav1.UpdateOptions{})
-	l.must(err)
+	must(l.t, err)
 	l.nodes = append(l.nodes, name)
 }
 
@@ -214,16 +207,16 @@ func (l *load) unit() map[string]string {
 func (l *load) editNodes() {
 	l.t.Helper()
 	if at := l.rnd.IntN(len(l.nodes)); l.nodes[at] != self && l.rnd.IntN(2) == 0 {
-		l.must(l.api.CoreV1().Nodes().Delete(l.ctx, l.nodes[at], metav1.DeleteOptions{}))
+		must(l.t, l.api.CoreV1().Nodes().Delete(l.ctx, l.nodes[at], metav1.DeleteOptions{}))
 		l.nodes = append(l.nodes[:at:at], l.nodes[at+1:]...)
 		l.addNode(l.name("node"))
 		return
 	}
 	n, err := l.api.CoreV1().Nodes().Get(l.ctx, l.nodes[l.rnd.IntN(len(l.nodes))], metav1.GetOptions{})
-	l.must(err)
+	must(l.t, err)
 	n.Labels = l.unit()
 	_, err = l.api.CoreV1().Nodes().Update(l.ctx, n, metav1.UpdateOptions{})
-	l.must(err)
+	must(l.t, err)
 }
 
 // take removes a random name from a list; "" if there is none.

@@ -89,10 +89,10 @@ func (w *watchedCluster) serviceAccount(rules []rbacv1.PolicyRule) *rest.Config 
 	w.t.Helper()
 	accounts := w.api.CoreV1().ServiceAccounts("default")
 	_, err := accounts.Create(w.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 	w.grant(rules, "first")
 	token, err := accounts.CreateToken(w.ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 	return w.Bearer(w.link.Addr, token.Status.Token)
 }
 
@@ -100,11 +100,11 @@ func (w *watchedCluster) grant(rules []rbacv1.PolicyRule, name string) {
 	w.t.Helper()
 	meta := metav1.ObjectMeta{Name: account + "-" + name}
 	_, err := w.api.RbacV1().ClusterRoles().Create(w.ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 	_, err = w.api.RbacV1().ClusterRoleBindings().Create(w.ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: meta,
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: account}},
 	}, metav1.CreateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 }

@@ -45,35 +45,35 @@ func TestHeartbeatsAreSilent(t *testing.T) {
 func (w *watchedCluster) heartbeat(node string, n int) {
 	w.t.Helper()
 	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
-	w.load.must(err)
+	must(w.t, err)
 	object.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue,
 		LastHeartbeatTime: metav1.NewTime(time.Unix(int64(n), 0)),
 	}}
 	_, err = w.api.CoreV1().Nodes().UpdateStatus(w.ctx, object, metav1.UpdateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 }
 
 func (w *watchedCluster) taint(node string) {
 	w.t.Helper()
 	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
-	w.load.must(err)
+	must(w.t, err)
 	object.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}}
 	_, err = w.api.CoreV1().Nodes().Update(w.ctx, object, metav1.UpdateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 }
 
 // setLocation writes label location of a Node.
 func (w *watchedCluster) setLocation(node, value string) {
 	w.t.Helper()
 	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})
-	w.load.must(err)
+	must(w.t, err)
 	if object.Labels == nil {
 		object.Labels = map[string]string{}
 	}
 	object.Labels["location"] = value
 	_, err = w.api.CoreV1().Nodes().Update(w.ctx, object, metav1.UpdateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 }
 
 // closeService makes a Service with these topology keys.
@@ -83,5 +83,5 @@ func (w *watchedCluster) closeService(name, keys string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": keys}},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}, metav1.CreateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 }

@@ -60,7 +60,7 @@ func (w *watchedCluster) addNodeOf(unit string, n int) {
 	_, err := w.api.CoreV1().Nodes().Create(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("%s-%d", unit, n), Labels: map[string]string{"location": unit},
 	}}, metav1.CreateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 }
 
 // bytesOfAllNodes is what a list of the metadata of all Nodes takes.
@@ -68,7 +68,7 @@ func (w *watchedCluster) bytesOfAllNodes() int64 {
 	w.t.Helper()
 	list, err := w.api.CoreV1().RESTClient().Get().Resource("nodes").
 		SetHeader("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1").DoRaw(w.ctx)
-	w.load.must(err)
+	must(w.t, err)
 	return int64(len(list))
 }
 
@@ -131,7 +131,7 @@ func TestManyKeysWatchAllNodes(t *testing.T) {
 	w := newWatchedCluster(t)
 	w.load.fill(3)
 	object, err := w.api.CoreV1().Nodes().Get(w.ctx, self, metav1.GetOptions{})
-	w.load.must(err)
+	must(w.t, err)
 	var keys []string
 	for i := range 12 {
 		key := fmt.Sprintf("key-%d", i)
@@ -139,7 +139,7 @@ func TestManyKeysWatchAllNodes(t *testing.T) {
 		object.Labels[key] = "x"
 	}
 	_, err = w.api.CoreV1().Nodes().Update(w.ctx, object, metav1.UpdateOptions{})
-	w.load.must(err)
+	must(w.t, err)
 	w.watch()
 	w.settle()
 	if s, _ := w.source.Snapshot(); s.Watched == nil {

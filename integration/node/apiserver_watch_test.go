@@ -20,7 +20,7 @@ func TestFollowsEveryKind(t *testing.T) {
 		w.load.change(20)
 		w.settle()
 	}
-	w.load.must(w.api.CoreV1().Nodes().Delete(w.ctx, self, metav1.DeleteOptions{}))
+	must(w.t, w.api.CoreV1().Nodes().Delete(w.ctx, self, metav1.DeleteOptions{}))
 	w.settle()
 	if s, _ := w.source.Snapshot(); s.Self != nil {
 		t.Error("this node's object outlives its deletion")

@@ -55,7 +55,7 @@ func TestRebootWhileCutOff(t *testing.T) {
 	}
 	t.Logf("after a reboot without API server, clients are answered after %s", time.Since(begin).Round(time.Millisecond))
 
-	w.must(w.api.CoreV1().Services("default").Delete(w.ctx, "gone", metav1.DeleteOptions{}))
+	must(w.t, w.api.CoreV1().Services("default").Delete(w.ctx, "gone", metav1.DeleteOptions{}))
 	failed := w.comeBack(func() error { return w.wantRule("default/gone", false) })
 	if len(failed) > 0 {
 		t.Errorf("when the link returned, %d requests failed: %v", len(failed), failed[0])
@@ -87,7 +87,7 @@ func (w *cutOffNode) cut(off bool) {
 	for _, addr := range w.node.Addrs {
 		tool := map[bool]string{true: "iptables-nft", false: "ip6tables-nft"}[addr.Is4()]
 		_, err := w.Outside.Run(w.ctx, nil, tool, do, "INPUT", "-s", addr.String(), "-p", "tcp", "-j", "REJECT", "--reject-with", "tcp-reset")
-		w.must(err)
+		must(w.t, err)
 	}
 }
 
@@ -98,7 +98,7 @@ func (w *cutOffNode) reboot() {
 	<-w.daemon.Done()
 	for _, tool := range []string{"iptables-nft-restore", "ip6tables-nft-restore"} {
 		_, err := w.node.Run(w.ctx, strings.NewReader("*mangle\nCOMMIT\n*nat\nCOMMIT\n*filter\nCOMMIT\n"), tool)
-		w.must(err)
+		must(w.t, err)
 	}
 }
 
@@ -113,7 +113,7 @@ func (w *cutOffNode) withoutState() {
 	w.daemon, err = w.node.Start(w.program, append([]string{
 		"run", "--node-name", here, "--kubeconfig", w.kubeconfig, "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=",
 	}, w.flags("--state-dir", w.t.TempDir())...)...)
-	w.must(err)
+	must(w.t, err)
 	wait.Until(w.t, "the API server is missed", func() error {
 		return wait.Check(w.daemon.Log().Contains("the API server does not answer"), "the daemon said %s", w.daemon.Log())
 	})

@@ -94,7 +94,7 @@ func removeDNSAddresses(d *dnsNode, _ []*netns.Process) {
 	d.t.Helper()
 	for _, a := range localDNS {
 		_, err := d.node.Run(d.ctx, nil, "ip", "addr", "del", fmt.Sprintf("%s/%d", a, a.BitLen()), "dev", "lo")
-		d.must(err)
+		must(d.t, err)
 	}
 	wait.Until(d.t, "the addresses are back", func() error {
 		out, err := d.node.Run(d.ctx, nil, "ip", "addr", "show", "dev", "lo")
@@ -116,7 +116,7 @@ func switchDNSOff(d *dnsNode, servers []*netns.Process) {
 	d.answeredBy(dnsOfCluster)
 	for _, table := range []string{"nat", "filter"} {
 		rules, err := d.node.Save(d.ctx, "iptables-nft-save", "-t", table)
-		d.must(err)
+		must(d.t, err)
 		if strings.Contains(rules, "LOCAL-DNS") {
 			d.t.Errorf("rules of DNS are left without --local-dns:\n%s", rules)
 		}
@@ -130,7 +130,7 @@ func refuseDNS(d *dnsNode, servers []*netns.Process) {
 	kill(append([]*netns.Process{d.daemon.Process}, servers...)...)
 	d.answeredBy(dnsRefused)
 	set, err := d.node.Run(d.ctx, nil, "ipset", "list", "KUBE-LOCAL-DNS")
-	d.must(err)
+	must(d.t, err)
 	if strings.Count(string(set), "timeout 0\n") != 2 {
 		d.t.Errorf("the entries end without a process:\n%s", set)
 	}
@@ -152,7 +152,7 @@ func TestDNSAddressTaken(t *testing.T) {
 		return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
 	}}
 	var other net.PacketConn
-	d.must(d.node.Do(func() (err error) {
+	must(d.t, d.node.Do(func() (err error) {
 		other, err = sharing.ListenPacket(d.ctx, "udp", netip.AddrPortFrom(localDNS[0], portDNS).String())
 		return err
 	}))
@@ -221,6 +221,6 @@ func (f dnsFault) run(t *testing.T, programs dnsPrograms, queries int) traffic.T
 	if wrong := tally.Count[traffic.Wrong]; wrong > 0 {
 		promise.Broken(t, promise.Answer, "%d answers were wrong", wrong)
 	}
-	d.must(tally.NotMeasured())
+	must(d.t, tally.NotMeasured())
 	return tally
 }

@@ -55,7 +55,7 @@ func (d *dnsNode) startLoad(rate int, fresh bool, ways []traffic.Way) {
 func (d *dnsNode) stopLoad(fault time.Time) traffic.Tally {
 	d.t.Helper()
 	tally, err := d.load.Stop()
-	d.must(err)
+	must(d.t, err)
 	d.t.Logf("of %d queries %s; %d datagrams came faster than programs read them%s", tally.Sends, tally, d.overflows(), tally.List(fault))
 	return tally
 }

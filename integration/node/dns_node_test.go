@@ -82,7 +82,7 @@ func newDNSNode(t testing.TB, programs dnsPrograms) *dnsNode {
 	who := netns.NewService("who", netip.MustParseAddr(answerOfNode))
 	who.Namespace = "shop"
 	m.Serve(who, server)
-	d.must(m.Write())
+	must(d.t, m.Write())
 	serveFakeDNS(t, server)
 	return d
 }
@@ -119,13 +119,6 @@ func serveFakeDNS(t testing.TB, pod *netns.Pod) {
 	}
 }
 
-func (d *dnsNode) must(err error) {
-	d.t.Helper()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-}
-
 func (d *dnsNode) socket() string { return filepath.Join(d.dir, "names.sock") }
 
 // run starts the daemon with DNS, and further flags.
@@ -143,17 +136,17 @@ func (d *dnsNode) runWithout(flags ...string) {
 	}
 	args := append([]string{"--iptables-variant", "nft", "--proxy-mode", mode, "--cluster-cidr", netns.ClusterCIDRs(), netns.NoStatusSocket}, flags...)
 	daemon, err := d.node.RunGridproxy(d.programs.gridproxy, d.manifests, args...)
-	d.must(err)
+	must(d.t, err)
 	d.daemon = daemon
 	d.t.Cleanup(func() { d.log("the daemon", daemon.Process) })
-	d.must(daemon.Ready(d.ctx))
+	must(d.t, daemon.Ready(d.ctx))
 }
 
 // serve starts a grid-dns, which answers when serve returns.
 func (d *dnsNode) serve() *netns.Process {
 	d.t.Helper()
 	server, err := d.node.Start(d.programs.gridDNS, "serve", "--names-socket", d.socket(), "--names-file", filepath.Join(d.dir, "names"))
-	d.must(err)
+	must(d.t, err)
 	d.t.Cleanup(func() { d.log("grid-dns", server) })
 	wait.Until(d.t, "grid-dns answers", func() error {
 		if server.Log().Contains("msg=answering") {
@@ -211,7 +204,7 @@ func (d *dnsNode) overflows() (n int) {
 	d.t.Helper()
 	for _, ns := range d.namespaces {
 		dropped, err := ns.Overflows()
-		d.must(err)
+		must(d.t, err)
 		n += dropped
 	}
 	return n
@@ -227,12 +220,12 @@ func kill(all ...*netns.Process) {
 // suspend stops a process as a debugger does, or a host that has no time for it.
 func (d *dnsNode) suspend(p *netns.Process) {
 	d.t.Helper()
-	d.must(syscall.Kill(p.PID(), syscall.SIGSTOP))
+	must(d.t, syscall.Kill(p.PID(), syscall.SIGSTOP))
 }
 
 func (d *dnsNode) resume(p *netns.Process) {
 	d.t.Helper()
-	d.must(syscall.Kill(p.PID(), syscall.SIGCONT))
+	must(d.t, syscall.Kill(p.PID(), syscall.SIGCONT))
 }
 
 // end asks processes to end, all at the same time, and waits for them.

@@ -67,7 +67,7 @@ func BenchmarkDNSBesideNodeLocal(b *testing.B) {
 			d.runWithout()
 			for _, a := range nodeLocal {
 				_, err := d.node.Run(d.ctx, nil, "ip", "addr", "add", fmt.Sprintf("%s/%d", a, a.BitLen()), "dev", "lo", "nodad")
-				d.must(err)
+				must(d.t, err)
 			}
 			server := d.serveNodeLocal(path)
 			d.measureFault(b, d.nodeLocalWays(), func() { theirs.strike(d, path, server) })
@@ -85,7 +85,7 @@ func (d *dnsNode) measureFault(b *testing.B, ways []traffic.Way, strike func()) 
 	d.pass(1)
 	d.await(nodeLocalQueries)
 	tally := d.stopLoad(struck)
-	d.must(tally.NotMeasured())
+	must(d.t, tally.NotMeasured())
 	b.ReportMetric(0, "ns/op") // a fault lasts as long as its steps
 	b.ReportMetric(float64(len(tally.Failed)), "failed")
 	b.ReportMetric(float64(tally.Sends), "queries")
@@ -118,9 +118,9 @@ func (d *dnsNode) serveNodeLocal(path string) *netns.Process {
 }
 `
 	file := filepath.Join(d.t.TempDir(), "Corefile")
-	d.must(os.WriteFile(file, fmt.Appendf(nil, corefile, nodeLocal[0], nodeLocal[1], clusterDNS[0]), 0o600))
+	must(d.t, os.WriteFile(file, fmt.Appendf(nil, corefile, nodeLocal[0], nodeLocal[1], clusterDNS[0]), 0o600))
 	server, err := d.node.Start(path, "-conf", file)
-	d.must(err)
+	must(d.t, err)
 	d.t.Cleanup(func() { d.log("NodeLocal DNSCache", server) })
 	d.answered(d.nodeLocalWays(), dnsOfCluster)
 	return server

@@ -132,14 +132,14 @@ func testAnnotationMalformed(_ *testing.T, w *askedNode) {
 
 func testSyncHanging(t *testing.T, w *askedNode) {
 	end, err := w.refusal.Hang()
-	w.must(err)
+	must(w.t, err)
 	w.serve("web", "gz-2")
 	w.says(w.status, "Healthy:            no\n", "error: the sync in progress hangs: its last step was ", "exit code 1\n")
 	w.says(w.grid, here+"  beijing  unhealthy ", "error: Node "+here+": ", "exit code 1\n")
 	if err := w.wantRule("10.0.9.1:8080", true); err != nil {
 		t.Errorf("the rules in force do not stay: %v", err)
 	}
-	w.must(end())
+	must(w.t, end())
 	w.serve("web", "bj-3", "gz-2")
 }
 
@@ -149,16 +149,16 @@ func testAPIServerAway(_ *testing.T, w *askedNode) {
 	for _, command := range []func() string{w.matrix, w.grid} {
 		w.says(command, "error: ", "connection refused", "exit code 3\n")
 	}
-	w.must(w.API.Start(w.ctx))
+	must(w.t, w.API.Start(w.ctx))
 }
 
 func testDaemonStopped(_ *testing.T, w *askedNode) {
-	w.must(syscall.Kill(w.daemon.PID(), syscall.SIGSTOP))
+	must(w.t, syscall.Kill(w.daemon.PID(), syscall.SIGSTOP))
 	w.says(w.status, "error: no answer: the process that listens at "+w.socket+" hangs", "exit code 1\n")
 	w.says(w.grid, here+"  beijing  unknown ", "error: Node "+here+": the daemon is unknown: no answer within 1s", "exit code 1\n")
-	w.must(syscall.Kill(w.daemon.PID(), syscall.SIGCONT))
+	must(w.t, syscall.Kill(w.daemon.PID(), syscall.SIGCONT))
 	w.well()
-	w.must(w.daemon.Stop(w.ctx))
+	must(w.t, w.daemon.Stop(w.ctx))
 	w.says(w.status, "error: no daemon: there is no socket "+w.socket, "exit code 1\n")
 	w.says(w.grid, here+"  beijing  unknown ", "exit code 1\n")
 	w.serves()

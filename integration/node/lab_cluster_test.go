@@ -42,25 +42,18 @@ func labClusterOf(t *testing.T, layout netns.Layout) labCluster {
 	c.Cluster = apiserver.ForTest(t, apiserver.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
 	var err error
 	c.api, err = kubernetes.NewForConfig(c.Admin())
-	c.must(err)
+	must(c.t, err)
 	for _, n := range netns.NewManifests(t.TempDir(), layout).Nodes {
 		c.addNode(n)
 	}
 	return c
 }
 
-func (c *labCluster) must(err error) {
-	c.t.Helper()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-}
-
 func (c *labCluster) addNode(n *corev1.Node) {
 	c.t.Helper()
 	made, err := c.api.CoreV1().Nodes().Create(c.ctx, n, metav1.CreateOptions{})
-	c.must(err)
+	must(c.t, err)
 	made.Status = n.Status
 	_, err = c.api.CoreV1().Nodes().UpdateStatus(c.ctx, made, metav1.UpdateOptions{})
-	c.must(err)
+	must(c.t, err)
 }

@@ -35,12 +35,12 @@ func newOperatedNode(t *testing.T) *operatedNode {
 	w := &operatedNode{labCluster: newLabCluster(t)}
 	var err error
 	w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin())
-	w.must(err)
+	must(w.t, err)
 	w.binary = program.ForTest(t, program.Gridproxy)
 	w.refusal, err = need.NewRefusal(t.TempDir())
-	w.must(err)
+	must(w.t, err)
 	w.program, err = w.refusal.Program(w.binary)
-	w.must(err)
+	must(w.t, err)
 	return w
 }
 
@@ -58,7 +58,7 @@ func (w *operatedNode) addService(name, address string, nodes ...string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": `["location"]`}},
 		Spec:       corev1.ServiceSpec{ClusterIP: address, Ports: []corev1.ServicePort{{Port: 80}}},
 	}, metav1.CreateOptions{})
-	w.must(err)
+	must(w.t, err)
 	port := int32(8080)
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -73,7 +73,7 @@ func (w *operatedNode) addService(name, address string, nodes ...string) {
 		Endpoints:   w.endpoints(nodes...),
 	}
 	_, err = w.api.DiscoveryV1().EndpointSlices("default").Create(w.ctx, slice, metav1.CreateOptions{})
-	w.must(err)
+	must(w.t, err)
 }
 
 func (w *operatedNode) endpoints(nodes ...string) []discoveryv1.Endpoint {
@@ -88,7 +88,7 @@ func (w *operatedNode) endpoints(nodes ...string) []discoveryv1.Endpoint {
 func (w *operatedNode) patch(kind, name string, patch any) {
 	w.t.Helper()
 	text, err := json.Marshal(patch)
-	w.must(err)
+	must(w.t, err)
 	switch kind {
 	case "service":
 		_, err = w.api.CoreV1().Services("default").Patch(w.ctx, name, types.MergePatchType, text, metav1.PatchOptions{})
@@ -97,7 +97,7 @@ func (w *operatedNode) patch(kind, name string, patch any) {
 	case "node":
 		_, err = w.api.CoreV1().Nodes().Patch(w.ctx, name, types.MergePatchType, text, metav1.PatchOptions{})
 	}
-	w.must(err)
+	must(w.t, err)
 }
 
 func (w *operatedNode) annotate(service, keys string) {
@@ -115,7 +115,7 @@ func (w *operatedNode) start(flags ...string) {
 	args := append([]string{"run", "--node-name", here, "--kubeconfig", w.kubeconfig, "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=", "-v", "4"}, flags...)
 	var err error
 	w.daemon, err = w.node.Start(w.program, args...)
-	w.must(err)
+	must(w.t, err)
 	w.t.Cleanup(func() {
 		if w.t.Failed() {
 			w.t.Logf("the daemon said:\n%s", w.daemon.Log())
@@ -133,7 +133,7 @@ func (w *operatedNode) wantCode(path string, code int) error {
 func (w *operatedNode) events(reason string) []string {
 	w.t.Helper()
 	list, err := w.api.CoreV1().Events("default").List(w.ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
-	w.must(err)
+	must(w.t, err)
 	var all []string
 	for _, e := range list.Items {
 		all = append(all, fmt.Sprintf("%s/%s %s@%s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Source.Component, e.Source.Host, e.Message))
@@ -160,7 +160,7 @@ func (w *operatedNode) wantEvent(reason string, parts ...string) error {
 func (w *operatedNode) rules() string {
 	w.t.Helper()
 	save, err := w.node.Save(w.ctx, "iptables-nft-save", "-t", "nat")
-	w.must(err)
+	must(w.t, err)
 	return save
 }
 

@@ -137,20 +137,20 @@ func testEligible(t *testing.T, w *operatedNode) {
 	wait.Until(w.t, "/healthz says 200 again", func() error { return w.wantCode("/healthz", 200) })
 
 	node, err := w.api.CoreV1().Nodes().Get(w.ctx, here, metav1.GetOptions{})
-	w.must(err)
-	w.must(w.api.CoreV1().Nodes().Delete(w.ctx, here, metav1.DeleteOptions{}))
+	must(w.t, err)
+	must(w.t, w.api.CoreV1().Nodes().Delete(w.ctx, here, metav1.DeleteOptions{}))
 	wait.Until(w.t, "/healthz says 503 for a Node that is gone", func() error { return w.wantCode("/healthz", 503) })
 	wait.Until(w.t, "web is refused on an unknown node", func() error { return w.wantRule("10.0.9.1:8080", false) })
 	node.ResourceVersion, node.UID = "", ""
 	_, err = w.api.CoreV1().Nodes().Create(w.ctx, node, metav1.CreateOptions{})
-	w.must(err)
+	must(w.t, err)
 	wait.Until(w.t, "web works again", func() error { return w.wantRule("10.0.9.1:8080", true) })
 }
 
 // testQuarantine: an Event on the Service reports that the kernel refuses it, and affinity that
 // it cannot give too. Others change as before.
 func testQuarantine(t *testing.T, w *operatedNode) {
-	w.must(w.refusal.Refuse(`"default/bad -> `, "-m recent"))
+	must(w.t, w.refusal.Refuse(`"default/bad -> `, "-m recent"))
 	w.addService("bad", "10.96.0.12", "bj-3")
 	wait.Until(w.t, "an Event tells of the quarantine", func() error {
 		return w.wantEvent("Quarantined", "Service/bad gridproxy@"+here+": ", "it is refused there at all its addresses", "RULE_APPEND failed")
@@ -178,7 +178,7 @@ func testQuarantine(t *testing.T, w *operatedNode) {
 			t.Error(err)
 		}
 	}
-	w.must(w.refusal.Refuse())
+	must(w.t, w.refusal.Refuse())
 }
 
 // testAway: without an API server everything stays, and its return is noticed.
@@ -195,7 +195,7 @@ func testAway(t *testing.T, w *operatedNode) {
 	if err := w.wantRule("10.0.9.1:8080", true); err != nil {
 		t.Error(err)
 	}
-	w.must(w.API.Start(w.ctx))
+	must(w.t, w.API.Start(w.ctx))
 	w.serve("web", "gz-2", "bj-3")
 	wait.Until(w.t, "a change after the outage takes effect", func() error { return w.wantRule("10.0.9.2:8080", true) })
 	select {

@@ -62,7 +62,7 @@ func (n *siteNode) start() {
 	var err error
 	n.daemon, err = n.Start(n.sites.binary, "run", "--node-name", n.Name, "--kubeconfig", n.sites.kubeconfig, "--iptables-variant", "nft",
 		"--conntrack-max-per-core", "0", netns.NoStatusSocket, "--state-dir", n.stateDir, "--reconnect-grace", reconnectGrace)
-	n.sites.must(err)
+	must(n.sites.t, err)
 }
 
 // end ends the daemon: with SIGTERM, after which everything is saved, or with SIGKILL.
@@ -85,7 +85,7 @@ func (n *siteNode) reboot(kill bool) {
 	n.end(kill)
 	for _, command := range [][]string{{"nft", "flush", "ruleset"}, {"ipset", "destroy"}} {
 		_, err := n.Run(n.sites.ctx, nil, command[0], command[1:]...)
-		n.sites.must(err)
+		must(n.sites.t, err)
 	}
 	n.rebooted = true
 	n.start()
@@ -96,7 +96,7 @@ func (n *siteNode) move(key, value string) {
 	n.sites.t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
 	_, err := n.sites.api.CoreV1().Nodes().Patch(n.sites.ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	n.sites.must(err)
+	must(n.sites.t, err)
 }
 
 // endpointsOf are the addresses behind each Service in rules.

@@ -111,14 +111,14 @@ func (s *sites) service(name string) *corev1.Service {
 func (s *sites) create(name string) {
 	s.t.Helper()
 	_, err := s.api.CoreV1().Services("default").Create(s.ctx, s.service(name), metav1.CreateOptions{})
-	s.must(err)
+	must(s.t, err)
 	port := int32(8080)
 	_, err = s.api.DiscoveryV1().EndpointSlices("default").Create(s.ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: new(""), Port: &port}},
 		Endpoints: s.someEndpoints(name),
 	}, metav1.CreateOptions{})
-	s.must(err)
+	must(s.t, err)
 	s.exists[name] = true
 }
 
@@ -133,18 +133,18 @@ func (s *sites) changeService(name string) {
 		return
 	case s.random.IntN(3) == 0:
 		s.note("delete", name)
-		s.must(s.api.DiscoveryV1().EndpointSlices("default").Delete(s.ctx, name, metav1.DeleteOptions{}))
-		s.must(services.Delete(s.ctx, name, metav1.DeleteOptions{}))
+		must(s.t, s.api.DiscoveryV1().EndpointSlices("default").Delete(s.ctx, name, metav1.DeleteOptions{}))
+		must(s.t, services.Delete(s.ctx, name, metav1.DeleteOptions{}))
 		s.exists[name] = false
 		return
 	}
 	s.note("change", name)
 	o, err := services.Get(s.ctx, name, metav1.GetOptions{})
-	s.must(err)
+	must(s.t, err)
 	next := s.service(name)
 	o.Annotations, o.Spec.Ports = next.Annotations, next.Spec.Ports
 	_, err = services.Update(s.ctx, o, metav1.UpdateOptions{})
-	s.must(err)
+	must(s.t, err)
 }
 
 // setEndpoints gives a Service other endpoints, if it exists.
@@ -155,10 +155,10 @@ func (s *sites) setEndpoints(name string) {
 	}
 	client := s.api.DiscoveryV1().EndpointSlices("default")
 	o, err := client.Get(s.ctx, name, metav1.GetOptions{})
-	s.must(err)
+	must(s.t, err)
 	o.Endpoints = s.someEndpoints(name)
 	_, err = client.Update(s.ctx, o, metav1.UpdateOptions{})
-	s.must(err)
+	must(s.t, err)
 }
 
 // someEndpoints are up to two on each Node: ready, not ready, terminating, or none.

@@ -54,7 +54,7 @@ func TestSitesSoak(t *testing.T) {
 	if text := os.Getenv("GRIDPROXY_SOAK_SITES_SEED"); text != "" {
 		var err error
 		seed, err = strconv.ParseUint(text, 10, 64)
-		s.must(err)
+		must(s.t, err)
 	}
 	t.Logf("seed %d (repeat with GRIDPROXY_SOAK_SITES_SEED=%d)", seed, seed)
 	s.random = rand.New(rand.NewPCG(seed, 1))
@@ -104,7 +104,7 @@ func newSites(t *testing.T) *sites {
 	s.ctx = t.Context()
 	var err error
 	s.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", s.Admin())
-	s.must(err)
+	must(s.t, err)
 	s.binary = program.ForTest(t, program.Gridproxy)
 	dir := t.TempDir()
 	for _, n := range s.Nodes() {
@@ -129,7 +129,7 @@ func (s *sites) setLink(n *siteNode, do string, refused bool) {
 	s.t.Helper()
 	for _, rule := range linkRules(n, refused) {
 		_, err := s.Outside.Run(s.ctx, nil, "iptables-nft", append([]string{do}, rule...)...)
-		s.must(err)
+		must(s.t, err)
 	}
 }
 
@@ -152,13 +152,13 @@ func (s *sites) returnLinks(now time.Time) {
 func (s *sites) known() knownCluster {
 	s.t.Helper()
 	nodes, err := s.api.CoreV1().Nodes().List(s.ctx, metav1.ListOptions{})
-	s.must(err)
+	must(s.t, err)
 	services, err := s.api.CoreV1().Services("default").List(s.ctx, metav1.ListOptions{})
-	s.must(err)
+	must(s.t, err)
 	slices, err := s.api.DiscoveryV1().EndpointSlices("default").List(s.ctx, metav1.ListOptions{})
-	s.must(err)
+	must(s.t, err)
 	c, err := knownToAPI(nodes.Items, services.Items, slices.Items)
-	s.must(err)
+	must(s.t, err)
 	return c
 }
 

@@ -17,7 +17,7 @@ import (
 func (s *soak) cutOff(t *testing.T, length time.Duration) {
 	t.Helper()
 	flags := []string{"--verify-period", "2s", "--state-dir", t.TempDir()}
-	s.must(s.daemon.Stop(s.ctx))
+	must(s.t, s.daemon.Stop(s.ctx))
 	s.start(flags...)
 	rounds := 0
 	// real time: GRIDPROXY_SOAK is how long it runs
@@ -26,7 +26,7 @@ func (s *soak) cutOff(t *testing.T, length time.Duration) {
 		s.wantClean(t, "changes before a cut")
 		before := s.sortedRules()
 		s.API.Stop()
-		s.must(s.daemon.Stop(s.ctx))
+		must(s.t, s.daemon.Stop(s.ctx))
 		s.reboot()
 		s.start(flags...)
 		s.wantSame(before, "a reboot without API server")
@@ -35,7 +35,7 @@ func (s *soak) cutOff(t *testing.T, length time.Duration) {
 			s.start(flags...)
 			s.wantSame(before, "the daemon was killed without API server")
 		}
-		s.must(s.API.Start(s.ctx))
+		must(s.t, s.API.Start(s.ctx))
 		s.changeMany()
 		s.wantClean(t, "the API server was back")
 	}
@@ -61,7 +61,7 @@ func (s *soak) label(node, unit string) {
 func (s *soak) reboot() {
 	s.t.Helper()
 	_, err := s.node.Run(s.ctx, nil, "nft", "flush", "ruleset")
-	s.must(err)
+	must(s.t, err)
 	if rules := s.sortedRules(); len(rules) > 0 {
 		s.t.Fatalf("rules after a reboot: %q", rules)
 	}

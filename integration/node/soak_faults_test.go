@@ -61,7 +61,7 @@ func newTools(t *testing.T) *tools {
 // set has a program fail in a way from now on; "" has it work.
 func (s *soak) set(program, way string) {
 	s.t.Helper()
-	s.must(os.WriteFile(filepath.Join(s.tools.dir, program+".fault"), []byte(way), 0o644))
+	must(s.t, os.WriteFile(filepath.Join(s.tools.dir, program+".fault"), []byte(way), 0o644))
 }
 
 // fault is something that goes wrong for a while. begin returns what ends it.
@@ -82,7 +82,7 @@ func faults() []fault {
 	command := func(name string, args ...string) func(*soak) func() {
 		return func(s *soak) func() {
 			_, err := s.node.Run(s.ctx, nil, name, args...)
-			s.must(err)
+			must(s.t, err)
 			return func() {}
 		}
 	}
@@ -97,7 +97,7 @@ func faults() []fault {
 		{name: "the kernel refused a Service", begin: refused},
 		{name: "the API server was away", begin: apiServerAway},
 		{name: "SIGHUP", begin: func(s *soak) func() {
-			s.must(syscall.Kill(s.daemon.PID(), syscall.SIGHUP))
+			must(s.t, syscall.Kill(s.daemon.PID(), syscall.SIGHUP))
 			return func() {}
 		}},
 	}
@@ -118,7 +118,7 @@ func killTools(s *soak) {
 			return err
 		}
 		all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.daemon.PID()))
-		s.must(err)
+		must(s.t, err)
 		for _, file := range all {
 			more, _ := os.ReadFile(file) // the thread may have ended
 			text = append(append(text, ' '), more...)
@@ -141,14 +141,14 @@ func killTools(s *soak) {
 // nativeRule puts a rule into ip nat that iptables-nft cannot print.
 func nativeRule(s *soak) func() {
 	_, err := s.node.Run(s.ctx, nil, "nft", "add", "chain", "ip", "nat", "native", "{ type nat hook postrouting priority 200 ; }")
-	s.must(err)
+	must(s.t, err)
 	_, err = s.node.Run(s.ctx, nil, "nft", "add", "rule", "ip", "nat", "native", "oifname", "soak0", "masquerade")
-	s.must(err)
+	must(s.t, err)
 	return func() {
 		_, err := s.node.Run(s.ctx, nil, "nft", "flush", "chain", "ip", "nat", "native")
-		s.must(err)
+		must(s.t, err)
 		_, err = s.node.Run(s.ctx, nil, "nft", "delete", "chain", "ip", "nat", "native")
-		s.must(err)
+		must(s.t, err)
 	}
 }
 
@@ -164,15 +164,15 @@ func refused(s *soak) func() {
 
 func (s *soak) removeService(name string) {
 	s.t.Helper()
-	s.must(s.api.CoreV1().Services("default").Delete(s.ctx, name, metav1.DeleteOptions{}))
-	s.must(s.api.DiscoveryV1().EndpointSlices("default").Delete(s.ctx, name, metav1.DeleteOptions{}))
+	must(s.t, s.api.CoreV1().Services("default").Delete(s.ctx, name, metav1.DeleteOptions{}))
+	must(s.t, s.api.DiscoveryV1().EndpointSlices("default").Delete(s.ctx, name, metav1.DeleteOptions{}))
 }
 
 // apiServerAway ends when the daemon hears of Services and EndpointSlices again: after several
 // outages in two minutes client-go waits for up to a minute before it asks for one of them.
 func apiServerAway(s *soak) func() {
 	s.API.Stop()
-	s.must(s.API.Start(s.ctx))
+	must(s.t, s.API.Start(s.ctx))
 	return func() {
 		s.addService("back", "10.96.2.2", "bj-3")
 		wait.Until(s.t, "a new Service is served", func() error { return s.wantRule("default/back ", true) })
@@ -227,6 +227,6 @@ func manyPorts(s *soak) {
 			AddressType: discoveryv1.AddressTypeIPv4, Ports: slicePorts[i : i+100],
 			Endpoints: s.endpoints("bj-3", "bj-3", "bj-3", "gz-2"),
 		}, metav1.CreateOptions{})
-		s.must(err)
+		must(s.t, err)
 	}
 }

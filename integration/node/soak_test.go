@@ -154,11 +154,11 @@ func (s *soak) removeHostile() {
 	s.t.Helper()
 	hostile := metav1.ListOptions{LabelSelector: "soak=hostile"}
 	services, err := s.api.CoreV1().Services("default").List(s.ctx, hostile)
-	s.must(err)
+	must(s.t, err)
 	for _, o := range services.Items {
-		s.must(s.api.CoreV1().Services("default").Delete(s.ctx, o.Name, metav1.DeleteOptions{}))
+		must(s.t, s.api.CoreV1().Services("default").Delete(s.ctx, o.Name, metav1.DeleteOptions{}))
 	}
-	s.must(s.api.DiscoveryV1().EndpointSlices("default").DeleteCollection(s.ctx, metav1.DeleteOptions{}, hostile))
+	must(s.t, s.api.DiscoveryV1().EndpointSlices("default").DeleteCollection(s.ctx, metav1.DeleteOptions{}, hostile))
 }
 
 // hostileService makes a Service that removeHostile removes.
@@ -170,5 +170,5 @@ func (s *soak) hostileService(change func(*corev1.Service)) {
 	}
 	change(o)
 	_, err := s.api.CoreV1().Services("default").Create(s.ctx, o, metav1.CreateOptions{})
-	s.must(err)
+	must(s.t, err)
 }

@@ -52,13 +52,13 @@ func (w *takenNode) addService(s subject, number int) {
 	w.t.Helper()
 	services := w.api.CoreV1().Services("default")
 	svc, err := services.Create(w.ctx, s.object(number), metav1.CreateOptions{})
-	w.must(err)
+	must(w.t, err)
 	s.ingress(svc, number)
 	svc, err = services.UpdateStatus(w.ctx, svc, metav1.UpdateOptions{})
-	w.must(err)
+	must(w.t, err)
 	for _, slice := range s.slices(svc, number, w.Lab) {
 		_, err := w.api.DiscoveryV1().EndpointSlices("default").Create(w.ctx, slice, metav1.CreateOptions{})
-		w.must(err)
+		must(w.t, err)
 	}
 }
 
@@ -67,7 +67,7 @@ func (w *takenNode) letKubeProxyWrite() {
 	w.t.Helper()
 	proxy := w.kubeProxy()
 	defer proxy.Stop(syscall.SIGTERM, 5*time.Second)
-	w.must(proxy.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {
+	must(w.t, proxy.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {
 		for _, family := range families {
 			save := w.save(family)
 			for _, s := range subjects() {
@@ -86,7 +86,7 @@ func (w *takenNode) kubeProxy() *apiserver.Child {
 		Tools: w.Cluster.Tools(), Dir: w.dir, Namespace: w.node, API: w.Admin(), Node: here,
 		Variant: w.variant, ClusterCIDRs: netns.ClusterCIDRs(), MinSyncPeriod: time.Second, Env: w.node.Env,
 	}.Start()
-	w.must(err)
+	must(w.t, err)
 	return proxy
 }
 
@@ -97,7 +97,7 @@ func (w *takenNode) startDaemon(name, binary string, env []string, flags ...stri
 		Name: name, Path: binary, Dir: w.dir, Namespace: w.node,
 		Args: slices.Concat([]string{"run"}, w.flags(), flags), Env: append(env, w.node.Env...),
 	})
-	w.must(err)
+	must(w.t, err)
 	w.t.Cleanup(func() { child.Stop(syscall.SIGTERM, 5*time.Second) })
 	return child
 }
@@ -111,7 +111,7 @@ func (w *takenNode) save(family string) string {
 	var all strings.Builder
 	for _, table := range []string{"filter", "nat"} {
 		text, err := w.node.Save(w.ctx, fmt.Sprintf("%s-%s-save", family, w.variant), "-t", table)
-		w.must(err)
+		must(w.t, err)
 		lines := bufio.NewScanner(strings.NewReader(text))
 		for lines.Scan() {
 			line := lines.Text()
@@ -159,17 +159,17 @@ fi
 func (w *takenNode) watchTools() counters {
 	w.t.Helper()
 	c := counters{dir: filepath.Join(w.dir, "watched"), log: filepath.Join(w.dir, "tools.log")}
-	w.must(os.MkdirAll(c.dir, 0o755))
+	must(w.t, os.MkdirAll(c.dir, 0o755))
 	for _, family := range families {
 		for _, kind := range []string{"", "-restore"} {
 			name := fmt.Sprintf("%s-%s%s", family, w.variant, kind)
 			real, err := exec.LookPath(name)
-			w.must(err)
+			must(w.t, err)
 			script := fmt.Sprintf("#!/bin/sh\necho %s \"$@\" >> %s\nexec %s \"$@\"\n", name, c.log, real)
 			if kind == "-restore" {
 				script = fmt.Sprintf(watchedRestore, name, c.log, real)
 			}
-			w.must(os.WriteFile(filepath.Join(c.dir, name), []byte(script), 0o755))
+			must(w.t, os.WriteFile(filepath.Join(c.dir, name), []byte(script), 0o755))
 		}
 	}
 	return c

@@ -15,7 +15,7 @@ func (w *takenNode) hold() []*traffic.Flow {
 	w.t.Helper()
 	client := &traffic.Client{Who: traffic.OfLab}
 	flows, err := client.Hold([]string{"beijing-v9zdr", "guangzhou-hhmt2"}, traffic.Way{From: w.Client(here).Namespace, To: w.vip("closed-live")})
-	w.must(err)
+	must(w.t, err)
 	w.t.Cleanup(func() { traffic.End(flows) })
 	return flows
 }
@@ -27,7 +27,7 @@ func (w *takenNode) expectClosed(from ...*netns.Namespace) {
 	from, to := append(from, w.Client(here).Namespace), w.vip("closed-live")
 	for range 30 {
 		answer, err := from[0].Fetch(w.ctx, to)
-		w.must(err)
+		must(w.t, err)
 		if answer.Node != "bj-3" {
 			w.t.Fatalf("a new connection left the unit: %v", answer)
 		}
@@ -38,8 +38,8 @@ func (w *takenNode) expectClosed(from ...*netns.Namespace) {
 func (w *takenNode) vip(service string) netip.AddrPort {
 	w.t.Helper()
 	svc, err := w.api.CoreV1().Services(corev1.NamespaceDefault).Get(w.ctx, service, metav1.GetOptions{})
-	w.must(err)
+	must(w.t, err)
 	addr, err := netip.ParseAddr(svc.Spec.ClusterIP)
-	w.must(err)
+	must(w.t, err)
 	return netip.AddrPortFrom(addr, uint16(svc.Spec.Ports[0].Port))
 }

@@ -31,7 +31,7 @@ func TestDaemonTakesOver(t *testing.T) {
 
 		w.expectOneRestorePerFamily(tools)
 		w.expectOnlyClosedChanged(written, w.saves())
-		w.must(traffic.Alive(w.ctx, 1, open...))
+		must(w.t, traffic.Alive(w.ctx, 1, open...))
 		w.expectClosed()
 	})
 }
@@ -45,7 +45,7 @@ func (w *takenNode) closeInAPI() {
 			continue
 		}
 		_, err := w.api.CoreV1().Services("default").Patch(w.ctx, s.name, types.MergePatchType, patch, metav1.PatchOptions{})
-		w.must(err)
+		must(w.t, err)
 	}
 }
 
@@ -60,7 +60,7 @@ func (w *takenNode) run(binary string, tools counters) {
 func (w *takenNode) ready(daemon *apiserver.Child, port uint16) {
 	w.t.Helper()
 	healthz := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
-	w.must(daemon.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {
+	must(w.t, daemon.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {
 		page, err := w.node.Get(ctx, healthz, "/readyz")
 		return errors.Join(err, wait.Check(page.Code == http.StatusOK, "/readyz answers %d: %s", page.Code, page.Text))
 	}))

@@ -53,7 +53,7 @@ func TestKubeProxyGoesOn(t *testing.T) {
 			return wait.Check(len(all) == 1 && strings.Contains(all[0], "nat/KUBE-S"), "Events: %q, want one that names a chain", all)
 		})
 		text, err := os.ReadFile(daemon.Log())
-		w.must(err)
+		must(w.t, err)
 		if n := bytes.Count(text, []byte("another service proxy")); n != 1 {
 			t.Errorf("%d lines of the log are about it, want one", n)
 		}
@@ -101,7 +101,7 @@ func (w *takenNode) wantMetric(name string, not ...string) error {
 func (w *takenNode) otherProxyEvents() []string {
 	w.t.Helper()
 	list, err := w.api.CoreV1().Events(metav1.NamespaceAll).List(w.ctx, metav1.ListOptions{FieldSelector: "reason=OtherServiceProxy"})
-	w.must(err)
+	must(w.t, err)
 	var all []string
 	for _, e := range list.Items {
 		if e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != here || e.Count > 1 {
@@ -117,7 +117,7 @@ func (w *takenNode) setReady(service, node string, ready bool) {
 	w.t.Helper()
 	slices := w.api.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault)
 	list, err := slices.List(w.ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
-	w.must(err)
+	must(w.t, err)
 	for i := range list.Items {
 		slice := &list.Items[i]
 		for j := range slice.Endpoints {
@@ -126,6 +126,6 @@ func (w *takenNode) setReady(service, node string, ready bool) {
 			}
 		}
 		_, err := slices.Update(w.ctx, slice, metav1.UpdateOptions{})
-		w.must(err)
+		must(w.t, err)
 	}
 }

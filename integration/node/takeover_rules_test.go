@@ -33,7 +33,7 @@ func (w *takenNode) recomment() map[string]string {
 				}
 				script := fmt.Sprintf("*%s\n-R %s %d %s\nCOMMIT\n", table, chain, i+1, changedRule)
 				_, err := w.node.Run(w.ctx, strings.NewReader(script), tool+"-restore", "--noflush")
-				w.must(err)
+				must(w.t, err)
 				changed++
 			}
 		}

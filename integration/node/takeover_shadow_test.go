@@ -67,7 +67,7 @@ func (w *takenNode) shadow(binary string, tools counters) {
 		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", port), "--conntrack-tcp-be-liberal", "--conntrack-udp-timeout=7s")
 	defer child.Stop(syscall.SIGTERM, 5*time.Second)
 	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
-	w.must(child.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {
+	must(w.t, child.WaitFor(wait.Usual.Context(w.t), func(ctx context.Context) error {
 		page, err := w.node.Get(ctx, at, "/metrics")
 		return errors.Join(err, wait.Check(page.Code == http.StatusOK && different.Match(page.Text), "/metrics of the shadow names no difference"))
 	}))
@@ -78,7 +78,7 @@ var different = regexp.MustCompile(`gridproxy_shadow_services_different [1-9]`)
 func (w *takenNode) flags() []string {
 	w.t.Helper()
 	api, err := apiserver.WriteKubeconfig(w.dir, "gridproxy.kubeconfig", w.Admin())
-	w.must(err)
+	must(w.t, err)
 	return []string{
 		"--node-name=" + here, "--kubeconfig=" + api, "--cluster-cidr=" + netns.ClusterCIDRs(),
 		"--iptables-variant=" + string(w.variant), "--conntrack-max-per-core=0", "--status-socket=",
@@ -89,7 +89,7 @@ func (w *takenNode) flags() []string {
 func (w *takenNode) diff(binary string) (code int, text string) {
 	w.t.Helper()
 	p, err := w.node.Start(binary, append([]string{"diff"}, w.flags()...)...)
-	w.must(err)
+	must(w.t, err)
 	wait.Receive(w.t, "gridproxy diff ends", p.Done())
 	return p.ExitCode(), strings.TrimSuffix(p.Log().String(), "no difference\n")
 }
@@ -98,7 +98,7 @@ func (w *takenNode) diff(binary string) (code int, text string) {
 func (w *takenNode) sysctls() string {
 	w.t.Helper()
 	out, err := w.node.Run(w.ctx, nil, "sh", "-c", `grep -s . /proc/sys/net/netfilter/nf_conntrack_[mtu]* /proc/sys/net/ipv4/conf/*/* /proc/sys/net/bridge/*; true`)
-	w.must(err)
+	must(w.t, err)
 	if !strings.Contains(string(out), "route_localnet") {
 		w.t.Fatalf("no sysctls:\n%s", out)
 	}

@@ -43,7 +43,7 @@ func TestTakeover(t *testing.T) {
 		w.sync(w.newBackend(), closed(w.snapshot()))
 		w.expectOneRestorePerFamily(tools)
 		w.expectOnlyClosedChanged(reworded, w.saves())
-		w.must(traffic.Alive(w.ctx, 1, open...))
+		must(w.t, traffic.Alive(w.ctx, 1, open...))
 		w.expectClosed()
 	})
 }
@@ -53,7 +53,7 @@ func (w *takenNode) snapshot() topology.Snapshot {
 	w.t.Helper()
 	s := topology.Snapshot{Node: here, Nodes: map[string]labels.Set{}}
 	nodes, err := w.api.CoreV1().Nodes().List(w.ctx, metav1.ListOptions{})
-	w.must(err)
+	must(w.t, err)
 	for i := range nodes.Items {
 		s.Nodes[nodes.Items[i].Name] = nodes.Items[i].Labels
 		if nodes.Items[i].Name == here {
@@ -61,16 +61,16 @@ func (w *takenNode) snapshot() topology.Snapshot {
 		}
 	}
 	services, err := w.api.CoreV1().Services("").List(w.ctx, metav1.ListOptions{})
-	w.must(err)
+	must(w.t, err)
 	for i := range services.Items {
 		s.Services = append(s.Services, &services.Items[i])
 	}
 	endpoints, err := w.api.DiscoveryV1().EndpointSlices("").List(w.ctx, metav1.ListOptions{})
-	w.must(err)
+	must(w.t, err)
 	for i := range endpoints.Items {
 		s.Slices = append(s.Slices, topology.NewSlice(&endpoints.Items[i]))
 	}
-	w.must(w.node.Do(func() (err error) {
+	must(w.t, w.node.Do(func() (err error) {
 		s.Host, err = host.Read()
 		return err
 	}))
@@ -95,7 +95,7 @@ func isClosed(name string) bool { return strings.HasPrefix(name, "closed-") }
 func (w *takenNode) newBackend() *iptables.Backend {
 	w.t.Helper()
 	var b *iptables.Backend
-	w.must(w.node.Do(func() (err error) {
+	must(w.t, w.node.Do(func() (err error) {
 		b, err = iptables.New(w.ctx, iptables.Config{Variant: netfilter.Variant(w.variant), MasqueradeBit: 14})
 		return err
 	}))
@@ -114,7 +114,7 @@ func (w *takenNode) sync(b *iptables.Backend, s topology.Snapshot) rules.Changes
 		DetectLocal:        rules.DetectLocal{Mode: rules.DetectClusterCIDR, ClusterCIDRs: prefixes},
 	})
 	var changes rules.Changes
-	w.must(w.node.Do(func() (err error) {
+	must(w.t, w.node.Do(func() (err error) {
 		changes, err = b.Sync(w.ctx, want, true)
 		return err
 	}))

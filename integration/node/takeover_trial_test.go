@@ -116,7 +116,7 @@ func (w *takenNode) label(service, proxy string) {
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, topology.LabelServiceProxyName, value)
 	_, err := w.api.CoreV1().Services(corev1.NamespaceDefault).Patch(w.ctx, service, types.MergePatchType, patch, metav1.PatchOptions{})
-	w.must(err)
+	must(w.t, err)
 }
 
 // chainsNamed are the lines of both families that are about chains with names of one proxy, the jumps to them
@@ -163,7 +163,7 @@ func (w *takenNode) tamper() {
 	for _, args := range []string{"-t nat -F GRID-SERVICES", "-t nat -F GRID-MARK-MASQ", "-D FORWARD -m comment --comment \"kubernetes forwarding rules\" -j GRID-FORWARD"} {
 		for _, family := range families {
 			_, err := w.node.Run(w.ctx, nil, "sh", "-c", fmt.Sprintf("%s-%s -w 5 %s", family, w.variant, args))
-			w.must(err)
+			must(w.t, err)
 		}
 	}
 }

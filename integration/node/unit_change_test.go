@@ -80,7 +80,7 @@ func (w *operatedNode) addServiceOf(name, address string, pods ...string) {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"topologyKeys": fmt.Sprintf("[%q]", netns.UnitKey)}},
 		Spec:       corev1.ServiceSpec{ClusterIP: address, Ports: []corev1.ServicePort{{Port: 80}}},
 	}, metav1.CreateOptions{})
-	w.must(err)
+	must(w.t, err)
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -91,5 +91,5 @@ func (w *operatedNode) addServiceOf(name, address string, pods ...string) {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{pod.Addrs[0].String()}, NodeName: &pod.Node.Name})
 	}
 	_, err = w.api.DiscoveryV1().EndpointSlices("default").Create(w.ctx, slice, metav1.CreateOptions{})
-	w.must(err)
+	must(w.t, err)
 }

@@ -66,7 +66,7 @@ func run(dir, name string, args ...string) error {
 	return nil
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
