@@ -53,12 +53,8 @@ func newNamesCluster(t *testing.T) *namesCluster {
 		}
 		specs = append(specs, machines.Spec{Name: name, Labels: map[string]string{"location": unitOf()[name], "zone": zone}})
 	}
-	coredns, err := machines.CoreDNS(t.Context(), t.TempDir())
-	must(w.t, err)
-	gridproxy, err := machines.Gridproxy(t.Context(), t.TempDir())
-	must(w.t, err)
 	w.Cluster = machines.ForTest(t, machines.Options{
-		Machines: specs, Images: []machines.Image{coredns, gridproxy}, Manifests: []string{source + "/deploy/crds"},
+		Machines: specs, Images: []machines.Image{machines.ImageForTest(t, machines.CoreDNS), machines.ImageForTest(t, machines.Gridproxy)}, Manifests: []string{source + "/deploy/crds"},
 	})
 	w.answerOutside()
 	w.Apply(t, w.KubeDNS(cloud, w.Outside().Addr(netns.IPv4)))

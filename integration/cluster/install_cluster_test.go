@@ -45,8 +45,7 @@ func where() map[string]string { return map[string]string{"bj-1": "beijing", "gz
 func newInstallCluster(t *testing.T) *installCluster {
 	t.Helper()
 	w := &installCluster{t: t}
-	image, err := machines.Gridproxy(t.Context(), t.TempDir())
-	must(w.t, err)
+	var err error
 	w.superEdge, err = apiserver.EnsureSuperEdge(t.Context(), os.Stderr)
 	must(w.t, err)
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
@@ -60,7 +59,7 @@ func newInstallCluster(t *testing.T) *installCluster {
 		specs = append(specs, machines.Spec{Name: name, Labels: map[string]string{"location": unit}, Variant: variant})
 	}
 	w.Cluster = machines.ForTest(t, machines.Options{
-		Machines: specs, Images: []machines.Image{image},
+		Machines: specs, Images: []machines.Image{machines.ImageForTest(t, machines.Gridproxy)},
 		// Before the controllers start: the garbage collector looks for new kinds only from time to time.
 		Manifests: []string{w.superEdge.CRDs(), "../superedge/testdata/superedge-v1alpha2.yaml"},
 	})

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -105,24 +106,14 @@ func newPagesCluster(t *testing.T) (*tour, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var images []machines.Image
-	for name, build := range map[string]func() (machines.Image, error){
-		"gridproxy": func() (machines.Image, error) {
-			return machines.GridproxyAs(t.Context(), t.TempDir(), "registry.example.com/gridproxy:1.0")
-		},
-		"curl": func() (machines.Image, error) { return machines.Curl(t.Context(), t.TempDir()) },
-	} {
-		image, err := build()
-		if err != nil {
-			t.Fatalf("the image of %s: %v", name, err)
-		}
-		images = append(images, image)
-	}
+	gridproxy := machines.ImageForTest(t, func(ctx context.Context, dir string) (machines.Image, error) {
+		return machines.GridproxyAs(ctx, dir, "registry.example.com/gridproxy:1.0")
+	})
 	specs := machines.Manual()
 	for i := range specs {
 		specs[i].Labels = nil
 	}
-	c := machines.ForTest(t, machines.Options{Machines: specs, Images: images})
+	c := machines.ForTest(t, machines.Options{Machines: specs, Images: []machines.Image{gridproxy, machines.ImageForTest(t, machines.Curl)}})
 	shell := document.NewShell(t, c.Admin(), map[string]string{
 		"kubectl": c.Tools().Path("kubectl"), "helm": helm, "kubectl-grid": program.ForTest(t, program.KubectlGrid),
 	})

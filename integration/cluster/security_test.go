@@ -62,14 +62,10 @@ type securityCluster struct {
 
 func newSecurityCluster(t *testing.T) *securityCluster {
 	t.Helper()
-	image, err := machines.Gridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := &securityCluster{t: t}
 	w.Cluster = machines.ForTest(t, machines.Options{
 		Machines:  []machines.Spec{{Name: nft, Variant: apiserver.NFT}, {Name: legacy, Variant: apiserver.Legacy}},
-		Manifests: []string{"../../deploy/crds"}, Images: []machines.Image{image},
+		Manifests: []string{"../../deploy/crds"}, Images: []machines.Image{machines.ImageForTest(t, machines.Gridproxy)},
 	})
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
 	if err != nil {

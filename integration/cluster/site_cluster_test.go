@@ -76,11 +76,9 @@ func newSiteCluster(t *testing.T) *siteCluster {
 			}})
 		}
 	}
-	image, err := machines.Gridproxy(t.Context(), t.TempDir())
-	must(w.t, err)
 	w.Cluster = machines.ForTest(t, machines.Options{
 		Machines: specs, NodeGrace: sitesNodeGrace, ControllerManager: []string{"--node-eviction-rate=10"},
-		Images: []machines.Image{image},
+		Images: []machines.Image{machines.ImageForTest(t, machines.Gridproxy)},
 	})
 	w.operator = w.newOperator()
 	w.binary = program.ForTest(t, program.Gridproxy)

@@ -33,11 +33,7 @@ func gridproxy() proxy {
 	return proxy{
 		name: "gridproxy", namespace: chart.Namespace, selector: "app.kubernetes.io/name=gridproxy",
 		images: func(t testing.TB) []machines.Image {
-			image, err := machines.Gridproxy(t.Context(), t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			return []machines.Image{image}
+			return []machines.Image{machines.ImageForTest(t, machines.Gridproxy)}
 		},
 		install: installDaemon,
 	}

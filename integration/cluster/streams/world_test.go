@@ -46,14 +46,10 @@ func newWorld(t *testing.T) *world {
 	for i := range specs {
 		specs[i].Variant = variants[specs[i].Name]
 	}
-	image, err := machines.Gridproxy(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := &world{t: t, client: traffic.Client{Who: traffic.OfManual}, pods: map[string]*netns.Namespace{}}
 	helm, err := apiserver.EnsureHelm(t.Context(), os.Stderr)
 	w.must(err)
-	w.Cluster = machines.ForTest(t, machines.Options{Machines: specs, Images: []machines.Image{image}})
+	w.Cluster = machines.ForTest(t, machines.Options{Machines: specs, Images: []machines.Image{machines.ImageForTest(t, machines.Gridproxy)}})
 	w.shell = document.NewShell(t, w.Admin(), map[string]string{"helm": helm})
 	w.shell.Namespace = w.Outside()
 	w.shell.Link(t, "deploy", "../../../deploy")

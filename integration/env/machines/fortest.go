@@ -44,3 +44,13 @@ func ForTest(t testing.TB, o Options) *Cluster {
 	t.Logf("%d machines are ready after %s", len(c.machines), time.Since(begin).Round(10*time.Millisecond))
 	return c
 }
+
+// ImageForTest makes an image in a folder that ends with the test.
+func ImageForTest(t testing.TB, make func(ctx context.Context, dir string) (Image, error)) Image {
+	t.Helper()
+	image, err := make(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
