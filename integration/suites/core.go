@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// core are the suites of make test.
+// core returns the suites of make test.
 func core() []Suite {
 	return slices.Concat(codeSuites(), nodeSuites(), controllerSuites(), []Suite{ipvsClosed(), ipvsRules(Core, "6.1")})
 }
 
-// codeSuites are about the code itself, and about what other suites test with.
+// codeSuites returns the suites of the code itself, and of what other suites test with.
 func codeSuites() []Suite {
 	return []Suite{
 		{
@@ -79,7 +79,7 @@ const (
 	upgradeTests     = "^(TestController|TestDaemon)$"
 )
 
-// nodeSuites are about the node daemon.
+// nodeSuites returns the suites of the node daemon.
 func nodeSuites() []Suite {
 	return []Suite{
 		{
@@ -124,7 +124,7 @@ func nodeSuites() []Suite {
 // unitTestsOfKubeProxy compiles kube-proxy's packages once more, with our code in them.
 const unitTestsOfKubeProxy = "^TestKubeProxyUnitTests$"
 
-// controllerSuites are about the controller, on a real control plane.
+// controllerSuites returns the suites of the controller, on a real control plane.
 func controllerSuites() []Suite {
 	return []Suite{
 		{
@@ -137,7 +137,7 @@ func controllerSuites() []Suite {
 		},
 		{
 			Name: "stored-versions", Tier: Core, Usual: minutes(0, 20), Load: 60,
-			Proves:   "grid-controller migrate-crds has every object stored in the newest version, whatever is refused or changed meanwhile.",
+			Proves:   "grid-controller migrate-crds stores every object in the newest version, even if writes are refused or objects change meanwhile.",
 			Packages: []string{"./integration/superedge"}, Run: storedVersions,
 			Needs: []Need{ControlPlane}, Starts: []string{controller}, Reads: []string{"deploy/crds"},
 		},
@@ -151,22 +151,22 @@ func controllerSuites() []Suite {
 	}
 }
 
-// storedVersions are the tests of the move from SuperEdge that do not need SuperEdge's programs.
+// storedVersions names the tests of the move from SuperEdge that need no program of SuperEdge.
 const storedVersions = "^TestMigration$"
 
 // delayed holds the writes of controllers, so that a test which relies on a quick one fails here.
 const delayed = "GRIDPROXY_TEST_DELAY=800ms"
 
-// gridsCore are the tests of the Grids in the core tier: their definitions, the normal path, lost
+// gridsCore names the tests of Grids in the core tier: their definitions, the normal path, lost
 // units, a killed leader, and the command line.
 const gridsCore = "^(TestCRDs|TestManual|TestTranscripts|TestAllNodesDeleted|TestHalfTheFleetIsLost|TestGroupDeletedUnderTraffic|" +
 	"TestRekeyed|TestGraceOutlivesControllers|" +
 	"TestDiff|TestDiffOfDrift|TestRunWithoutCRDs)$"
 
-// distributions are the tests of how Grids are distributed.
+// distributions names the tests of how Grids are distributed.
 const distributions = "^TestDistribution"
 
-// ipvsClosure are the tests of what the core tier promises in IPVS mode.
+// ipvsClosure names the tests of what the core tier promises in IPVS mode.
 const ipvsClosure = "^(TestClosureAndLabels|TestEmptyUnitIsRefused|TestRestart|TestIPVSTampering)$"
 
 // ipvsPackets returns a suite that sends real packets through virtual servers, on a kernel.

@@ -22,11 +22,11 @@ func onGrids(name, run, proves string, usual time.Duration) Suite {
 	}
 }
 
-// gridSuites are about the Grids of one cluster.
+// gridSuites returns the suites of the Grids of one cluster.
 func gridSuites() []Suite {
 	const faults, scale = "^(TestGridFaults|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
 	reconcile := onGrids("grids-reconcile", "",
-		"Children, owners, refusals and strangers' objects are treated as docs/grids.md says.", minutes(2, 0))
+		"Children, owners, refused Grids and objects of other owners are treated as docs/grids.md says.", minutes(2, 0))
 	reconcile.Skip, reconcile.Env = gridsCore+"|"+faults+"|"+scale+"|"+distributions, []string{delayed}
 	return []Suite{
 		reconcile,
@@ -45,7 +45,7 @@ func gridSuites() []Suite {
 	}
 }
 
-// federationSuites are about Grids that Flux distributes to several clusters.
+// federationSuites returns the suites of Grids that Flux distributes to several clusters.
 func federationSuites() []Suite {
 	distribution := func(name, run, proves string, usual time.Duration) Suite {
 		s := onGrids(name, run, proves, usual)
@@ -62,7 +62,7 @@ func federationSuites() []Suite {
 	faults := distribution("federation-faults", "^TestDistributionFaults$",
 		"In these clusters, one that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed.", minutes(4, 30))
 	input := distribution("federation-input", "^TestDistributionInput$",
-		"What is wrong with a cluster or a Grid of a distribution is said on the hub, with a remedy, and nothing else suffers; a restored hub removes nothing.", minutes(8, 0))
+		"What is wrong with a cluster or a Grid of a distribution is reported on the hub, with a remedy, and affects nothing else; a restored hub removes nothing.", minutes(8, 0))
 	fleet := distribution("federation-scale", "^TestDistributionScale$",
 		"The hub of 100 clusters with 20 Grids in 50 units each writes nothing at rest, and takes at most 1.5 times the memory of one cluster with as many "+
 			"rows; figures are printed.", minutes(4, 30))
@@ -74,7 +74,7 @@ func federationSuites() []Suite {
 	return []Suite{smoke, example, faults, input, fleet, uplink}
 }
 
-// packetSuites are about iptables mode in other places than this machine's kernel.
+// packetSuites returns the suites of iptables mode in other kernels than that of this machine.
 func packetSuites() []Suite {
 	packets := func(kernel string, usual time.Duration, run, proves string) Suite {
 		return inMachine(Suite{
@@ -102,7 +102,7 @@ func packetSuites() []Suite {
 	}
 }
 
-// longNodeSuites are about the node daemon beside kube-proxy, and through faults.
+// longNodeSuites returns the suites of the node daemon beside kube-proxy, and through faults.
 func longNodeSuites() []Suite {
 	return []Suite{{
 		Name: "takeover", Tier: Extended, Usual: minutes(0, 55),
@@ -137,7 +137,7 @@ func longNodeSuites() []Suite {
 	}}
 }
 
-// randomSuites are about many more random cases than the core tier has.
+// randomSuites returns the suites with many more random cases than the core tier has.
 func randomSuites() []Suite {
 	return []Suite{{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
@@ -164,16 +164,16 @@ func randomSuites() []Suite {
 	}, {
 		Name: "names-agreement", Tier: Extended, Usual: minutes(5, 0), Load: 60, Verbose: true,
 		About:  []string{"cmd/grid-dns/clusterzone", "topology/dnsfeed", "topology/dnsview"},
-		Proves: "On 10,000 random clusters, half of them with closed Services, every name of the cluster domain is answered as CoreDNS' kubernetes plugin answers it that knows the endpoints of the unit.",
+		Proves: "On 10,000 random clusters, half of them with closed Services, every name of the cluster domain is answered as CoreDNS' kubernetes plugin answers it with the endpoints of the unit.",
 		Module: agreementModule, Packages: []string{"."}, Run: "^TestNamesAgree$",
 		Env: []string{"GRIDPROXY_AGREEMENT_CLUSTERS=10000"},
 	}}
 }
 
-// olderTests are the tests of the harness that need the older control plane.
+// olderTests names the tests of the harness that need the older control plane.
 const olderTests = "^TestReleaseIsStarted$"
 
-// olderSuites are about kube-proxy's own unit tests, and about other releases of Kubernetes.
+// olderSuites returns the suites of kube-proxy's own unit tests, and of other Kubernetes releases.
 func olderSuites() []Suite {
 	agreement := func(minor, proves string) Suite {
 		return Suite{
@@ -213,7 +213,7 @@ func onMachines(name, pkg, proves string, usual time.Duration, about ...string) 
 	}
 }
 
-// machineSuites are about installing and moving in clusters of real machines.
+// machineSuites returns the suites of installing and moving in clusters of real machines.
 func machineSuites() []Suite {
 	move := onMachines("machines", "./integration/cluster",
 		"A cluster of real machines with kubelet and containerd moves from kube-proxy to the chart and back, by the commands of docs/migrate-from-kube-proxy.md.", minutes(1, 30), "rules/iptables", "cmd/gridproxy/options", "cmd/gridproxy/otherproxy")
@@ -251,7 +251,7 @@ func machineSuites() []Suite {
 	return []Suite{move, streams, scenarios, install, pages, security, demo, harness}
 }
 
-// siteSuites are about sites of real machines that are cut off, and about their DNS.
+// siteSuites returns the suites of sites of real machines that are cut off, and of their DNS.
 func siteSuites() []Suite {
 	alone := onMachines("site-alone", "./integration/cluster",
 		"A site without uplink for minutes, whose daemons are static Pods, serves its clients through reboots and restarts, "+
@@ -277,7 +277,7 @@ const (
 	ipvsSwitch    = "^(TestSwitch|TestTakeOver)$"
 )
 
-// ipvsSuites are about IPVS mode, which takes kernels that have it.
+// ipvsSuites returns the suites of IPVS mode, on kernels that have it.
 func ipvsSuites() []Suite {
 	var rows []Suite
 	for _, kernel := range []string{"6.1", "6.12"} {
@@ -340,7 +340,7 @@ func ipvsSuites() []Suite {
 	return append(rows, others, all, ipvsRules(Extended, "6.12"))
 }
 
-// otherSuites are about rights, packaging, upgrades and the tests' own tools.
+// otherSuites returns the suites of rights, packaging, upgrades and the tests' own tools.
 func otherSuites() []Suite {
 	return []Suite{
 		{
@@ -353,7 +353,7 @@ func otherSuites() []Suite {
 		{
 			Name: "rights", Tier: Extended, Usual: minutes(2, 0), Load: 70,
 			About:    []string{"deploy/charts", "deploy/federation", "cmd/gridproxy/options"},
-			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous, and a member of a fleet can do nothing but what it needs.",
+			Proves:   "Without any one of its rights or capabilities, the daemon or the controller cannot do its work: none is superfluous, and a member of a fleet can only do what it needs.",
 			Packages: []string{"./integration/manifests"}, Run: "^(TestCapabilities|TestControllerRights|TestDaemonRights|TestDNSPod|TestDNSRights|TestDocument|TestFleetMember|TestFluxRights|TestSettings|TestSiteAlone)$",
 			Needs: []Need{IPTables, ControlPlane, Helm, Flux}, Starts: []string{node, controller}, Reads: []string{"deploy", "docs/security.md", "docs/site-alone.md"},
 		},
@@ -376,13 +376,13 @@ func otherSuites() []Suite {
 		},
 		{
 			Name: "harness", Tier: Extended, Usual: minutes(1, 30), Load: 80,
-			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says, and Flux as the distribution of Grids takes it to.",
+			Proves:   "The control planes and fake kubelets of the tests behave as their documentation says, and Flux as the distribution of Grids expects.",
 			Packages: []string{"./integration/env/nodes", "./integration/env/apiserver"}, Skip: olderTests,
 			Needs: []Need{IPTables, ControlPlane, Flux}, Starts: []string{controller},
 		},
 		{
 			Name: "vmexec", Tier: Extended, Usual: minutes(1, 10), Rare: true,
-			Proves:   "What happens to a test in a virtual machine reaches whoever started it, and no machine outlives it.",
+			Proves:   "The output and the end of a test in a virtual machine reach the process that started it, and no machine outlives it.",
 			Packages: []string{"./integration/env/vm"},
 			Needs:    []Need{Machine61, Machine612},
 		},

@@ -1,6 +1,6 @@
 package suites
 
-// fuzz are the fuzz targets.
+// fuzz returns the fuzz targets.
 func fuzz() []Suite {
 	row := func(name, proves, pkg, target string) Suite {
 		return Suite{
