@@ -18,10 +18,10 @@ func TestDelayed(t *testing.T) {
 		for _, file := range files {
 			for _, d := range file.Decls {
 				f, ok := d.(*ast.FuncDecl)
-				if !ok || f.Body == nil || !callsUndelayed(f.Body) {
+				if !ok || f.Body == nil || !mentions(f.Body, "nodes.Undelayed") {
 					continue
 				}
-				if found = append(found, f.Name.Name); !callsUndelayed(f.Body.List[0]) || !strings.HasPrefix(f.Name.Name, "Test") {
+				if found = append(found, f.Name.Name); !mentions(f.Body.List[0], "nodes.Undelayed") || !strings.HasPrefix(f.Name.Name, "Test") {
 					t.Errorf("%s calls Undelayed, but not in the first line of a test", f.Name.Name)
 				}
 			}
@@ -30,14 +30,4 @@ func TestDelayed(t *testing.T) {
 	if len(found) != undelayed {
 		t.Errorf("%d tests cannot pass while writes are held, want %d: %v", len(found), undelayed, found)
 	}
-}
-
-// callsUndelayed reports whether a part of a function calls nodes.Undelayed.
-func callsUndelayed(part ast.Node) bool {
-	for n := range ast.Preorder(part) {
-		if isNamed(n, "nodes.Undelayed") {
-			return true
-		}
-	}
-	return false
 }

@@ -43,6 +43,7 @@ func TestElapsedTimeIsFound(t *testing.T) {
 		"since is printed":           {"func TestA(t *testing.T) { t.Log(time.Since(begin)) }", 0},
 		"since is compared":          {"func TestA(t *testing.T) { if time.Since(begin).Seconds() > 1 { t.Fail() } }", 1},
 		"since is compared later":    {"func TestA(t *testing.T) { took := time.Since(begin); if took > 1 { t.Fail() } }", 1},
+		"since is in an error":       {"func TestA(t *testing.T) { took := time.Since(begin); err = errors.Join(err, fmt.Errorf(took)); if err != nil { t.Fatal(err) } }", 0},
 		"in a bubble":                {"func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }", 0},
 		"helper in a bubble":         {"func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { helper() }) }" + helper, 0},
 		"helper elsewhere too":       {"func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { helper() }); helper() }" + helper, 1},
@@ -100,27 +101,20 @@ func clockProblems(set *token.FileSet, files []*ast.File) (problems []string, ma
 }
 
 // clockUses returns where Sleep and After are named, and where what Since returned is compared,
-// also by way of a variable.
+// also by way of variables.
 func clockUses(file *ast.File) (uses []ast.Node) {
-	elapsed := map[string]bool{} // variables of the function
-	hasElapsed := func(n ast.Node) bool {
-		for part := range ast.Preorder(n) {
-			if name, ok := part.(*ast.Ident); isNamed(part, "time.Since") || ok && elapsed[name.Name] {
-				return true
-			}
-		}
-		return false
-	}
+	var elapsed []string // Since, and the variables of the function that depend on it
 	for n := range ast.Preorder(file) {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			clear(elapsed)
+			elapsed = []string{"time.Since"}
 		case *ast.AssignStmt:
-			if name, ok := n.Lhs[0].(*ast.Ident); ok && len(n.Lhs) == 1 && hasElapsed(n.Rhs[0]) {
-				elapsed[name.Name] = true
+			name := types.ExprString(n.Lhs[0])
+			if len(n.Lhs) == 1 && name != "err" && mentions(n.Rhs[0], elapsed...) { // an error is no time
+				elapsed = append(elapsed, name)
 			}
 		case *ast.BinaryExpr:
-			if n.Op.Precedence() == token.EQL.Precedence() && hasElapsed(n) {
+			if n.Op.Precedence() == token.EQL.Precedence() && mentions(n, elapsed...) {
 				uses = append(uses, n)
 			}
 		case *ast.SelectorExpr:
@@ -139,7 +133,7 @@ func findBubbles(files []*ast.File) (bubbles []ast.Node) {
 	var functions []*ast.FuncDecl
 	var calls []*ast.CallExpr
 	opens := map[string]bool{"synctest.Test": true}
-	mentions := map[string][]ast.Node{} // of functions, and of types where values are made
+	places := map[string][]ast.Node{} // of functions, and of types where values are made
 	for _, file := range files {
 		for n := range ast.Preorder(file) {
 			switch n := n.(type) {
@@ -149,10 +143,10 @@ func findBubbles(files []*ast.File) (bubbles []ast.Node) {
 			case *ast.CallExpr:
 				calls = append(calls, n)
 			case *ast.Ident:
-				mentions[n.Name] = append(mentions[n.Name], n)
+				places[n.Name] = append(places[n.Name], n)
 			case *ast.CompositeLit:
 				name := "*" + types.ExprString(n.Type)
-				mentions[name] = append(mentions[name], n)
+				places[name] = append(places[name], n)
 			}
 		}
 	}
@@ -168,7 +162,7 @@ func findBubbles(files []*ast.File) (bubbles []ast.Node) {
 			if f.Recv != nil {
 				name = "*" + strings.TrimPrefix(types.ExprString(f.Recv.List[0].Type), "*")
 			}
-			others := slices.DeleteFunc(slices.Clone(mentions[name]), func(n ast.Node) bool { return n == f.Name })
+			others := slices.DeleteFunc(slices.Clone(places[name]), func(n ast.Node) bool { return n == f.Name })
 			isOutside := func(n ast.Node) bool { return !isInside(n, bubbles) }
 			if isOutside(f) && len(others) > 0 && !slices.ContainsFunc(others, isOutside) {
 				bubbles = append(bubbles, f)
@@ -190,11 +184,23 @@ func isInside(n ast.Node, bubbles []ast.Node) bool {
 	return slices.ContainsFunc(bubbles, func(b ast.Node) bool { return b.Pos() <= n.Pos() && n.End() <= b.End() })
 }
 
+// mentions reports whether a part of the code is one of these names.
+func mentions(code ast.Node, names ...string) bool {
+	for n := range ast.Preorder(code) {
+		if isNamed(n, names...) {
+			return true
+		}
+	}
+	return false
+}
+
 // isNamed reports whether the code is one of these names, such as time.Sleep, or calls it.
 func isNamed(n ast.Node, names ...string) bool {
-	if call, ok := n.(*ast.CallExpr); ok {
-		n = call.Fun
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		return isNamed(n.Fun, names...)
+	case *ast.Ident, *ast.SelectorExpr:
+		return slices.Contains(names, types.ExprString(n.(ast.Expr)))
 	}
-	s, ok := n.(*ast.SelectorExpr)
-	return ok && slices.Contains(names, types.ExprString(s))
+	return false
 }
