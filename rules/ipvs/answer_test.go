@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moby/ipvs"
 	"gridproxy/integration/env/wait"
 	"gridproxy/rules"
 	"gridproxy/rules/kernelsocket"
 
+	"github.com/moby/ipvs"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
