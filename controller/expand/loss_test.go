@@ -317,8 +317,9 @@ func TestAllNodesDeleted(t *testing.T) {
 	c.expect(each("lost", "a b")...)
 	c.after(time.Hour)
 	c.expect()
-	c.grid.Deleting, c.units = true, map[string][]string{"a": {"node"}}
-	c.expect() // garbage collection removes them, nobody else
+	c.grid.Deleting, c.units = true, map[string][]string{"a": {"node"}, "c": {"node"}}
+	c.foreign(Live{Name: "web-c", Labels: MakePairs(ownLabels())})
+	c.expect() // only garbage collection removes children, and an orphan is not adopted
 }
 
 // TestReleaseOfOneValue: the annotation lifts the hold for exactly the values that it names, and
