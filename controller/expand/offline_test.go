@@ -39,8 +39,8 @@ func TestOffline(t *testing.T) {
 		{"no Nodes", 0, 0, nil, v1.UnitLost, "no Node has the label"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := newCluster(t, "a", "a", "b", "c")
-			c.expect(applies("a b c")...)
+			c := newCluster(t, "a", "a", "a", "a", "a", "b", "c")
+			c.expect(applies("a b c")...) // one child in a unit of five Nodes (B-05)
 			c.units["a"] = c.units["a"][:test.nodes]
 			if test.nodes == 0 {
 				c.vanish("a")
@@ -52,6 +52,7 @@ func TestOffline(t *testing.T) {
 			c.reconcile()
 			c.reconcile() // in which what was refused is known
 			check(t, "phase", c.row("a").Phase, test.phase)
+			check(t, "Nodes", c.row("a").Nodes, test.nodes)
 			contains(t, c.row("a").Message, test.says)
 			if offline := test.phase == v1.UnitOffline; c.status.OfflineUnits != map[bool]int32{true: 1}[offline] || offline != (c.row("a").Reason == ReasonNodesNotReady) {
 				t.Errorf("%d units are offline, and the reason of the row is %q", c.status.OfflineUnits, c.row("a").Reason)
