@@ -36,7 +36,7 @@ spec:
 func TestChildren(t *testing.T) {
 	nodes.Undelayed(t, "the storm of conflicts never pauses, and would always be quicker")
 	w := newWorld(t, map[string]string{"bj-1": "beijing", "bj-2": "beijing", "gz-1": "guangzhou"})
-	w.apply(deploymentGrid("web", "replicas: 2\nprogressDeadlineSeconds: 77"))
+	w.apply(deploymentGrid("web", "replicas: 2"))
 	w.apply(serviceGrid)
 	w.run("one in each unit", (*world).created)
 	w.run("nothing more to do", (*world).quiet)
@@ -50,7 +50,7 @@ func TestChildren(t *testing.T) {
 	w.run("an unused template", (*world).pruned)
 }
 
-// created waits for the children, which fleet.compare compares with what they are to be.
+// created waits until both Grids report their children.
 func (w *world) created() {
 	for _, unit := range []string{"beijing", "guangzhou"} {
 		w.expectRow("web", unit, v1.UnitProgressing, "")
