@@ -145,7 +145,7 @@ func (s *steps) finished(i int, before map[string]types.UID) error {
 		return err
 	}
 	waiting := 2 - (stepUnits - len(now))
-	return conditionIs(g.Status.Conditions, v1.ConditionDeletionHeld, metav1.ConditionTrue, "BudgetSpent", fmt.Sprintf("%d units are lost and wait", waiting))
+	return checkCondition(g.Status.Conditions, v1.ConditionDeletionHeld, metav1.ConditionTrue, "BudgetSpent", fmt.Sprintf("%d units are lost and wait", waiting))
 }
 
 // childrenOf are the UIDs of a Grid's children that are not being deleted.

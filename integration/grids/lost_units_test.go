@@ -202,7 +202,7 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return conditionIs(g.Status.Conditions, v1.ConditionDeletionHeld, metav1.ConditionTrue, "BudgetSpent", "18 units are lost and wait")
+			return checkCondition(g.Status.Conditions, v1.ConditionDeletionHeld, metav1.ConditionTrue, "BudgetSpent", "18 units are lost and wait")
 		})
 		if n := len(f.lives()); n != 38 {
 			t.Errorf("%d children are left, want 38", n)
@@ -249,7 +249,7 @@ func (f *fleet) wantCondition(of string, want metav1.ConditionStatus) {
 		if err != nil {
 			return err
 		}
-		return conditionIs(g.Status.Conditions, of, want, "", "")
+		return checkCondition(g.Status.Conditions, of, want, "", "")
 	})
 }
 

@@ -51,7 +51,7 @@ func (w *world) wantCondition(of string, status metav1.ConditionStatus, reason, 
 	w.t.Helper()
 	wait.Until(w.t, fmt.Sprintf("%s is %s %s", of, status, reason), func() error {
 		g, _ := get(w, &v1.DeploymentGrid{}, "web")
-		return conditionIs(g.Status.Conditions, of, status, reason, text)
+		return checkCondition(g.Status.Conditions, of, status, reason, text)
 	})
 }
 

@@ -81,13 +81,13 @@ func (w *world) expectWrites(want map[string]int) {
 		n := len(w.writes())
 		return wait.Check(n >= total, "%v", n)
 	})
-	if diff := cmp.Diff(want, kindsOf(w.writes())); diff != "" {
+	if diff := cmp.Diff(want, countKinds(w.writes())); diff != "" {
 		w.t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 
-// kindsOf counts writes by verb and resource.
-func kindsOf(writes []nodes.Request) map[string]int {
+// countKinds counts writes by verb and resource.
+func countKinds(writes []nodes.Request) map[string]int {
 	kinds := map[string]int{}
 	for _, r := range writes {
 		what := r.Verb + " " + r.Resource

@@ -109,7 +109,7 @@ func (w *world) immutableService() {
 	w.apply(headless("None"))
 	wait.Until(w.t, "the ServiceGrid says so", func() error {
 		g, _ := get(w, &v1.ServiceGrid{}, "web")
-		return conditionIs(g.Status.Conditions, v1.ConditionDegraded, metav1.ConditionTrue, "ImmutableField", "")
+		return checkCondition(g.Status.Conditions, v1.ConditionDegraded, metav1.ConditionTrue, "ImmutableField", "")
 	})
 }
 

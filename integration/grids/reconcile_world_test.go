@@ -281,11 +281,11 @@ func unequal(want, got any) error {
 	return wait.Check(diff == "", "%s", diff)
 }
 
-// conditionIs returns an error unless a condition has a status, a reason, and a text in its message.
-// Without a reason, any will do.
-func conditionIs(all []metav1.Condition, of string, status metav1.ConditionStatus, reason, text string) error {
+// checkCondition returns an error unless a condition has a status, a reason, and a text in its
+// message, from the beginning of a word: "2 units" is not in "12 units". An empty reason is any.
+func checkCondition(all []metav1.Condition, of string, status metav1.ConditionStatus, reason, text string) error {
 	for _, c := range all {
-		if c.Type == of && c.Status == status && (reason == "" || c.Reason == reason) && strings.Contains(c.Message, text) {
+		if c.Type == of && c.Status == status && (reason == "" || c.Reason == reason) && strings.Contains(" "+c.Message, " "+text) {
 			return nil
 		}
 	}

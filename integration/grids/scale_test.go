@@ -201,7 +201,7 @@ func (s *scale) restart() {
 // wantWrites compares what the controllers of Grids wrote since the last reset; of other kinds it may be any number.
 func (s *scale) wantWrites(want map[string]int, others ...string) {
 	s.t.Helper()
-	got := kindsOf(s.writes())
+	got := countKinds(s.writes())
 	for what, n := range got {
 		if n != want[what] && !slices.Contains(others, what) {
 			s.t.Errorf("%d times %s, want %d", n, what, want[what])
