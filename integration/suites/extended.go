@@ -33,7 +33,8 @@ func gridSuites() []Suite {
 		onGrids("grids-faults", faults,
 			"API server and controllers are killed, others edit and delete: the Grids converge, and nothing is made twice.", minutes(2, 0)),
 		onGrids("grids-scale", scale,
-			"800 children in 40 units cost no write at rest, and at most one write for each change.", minutes(3, 0)),
+			"800 children in 40 units cost no write at rest, a Node that changes units at most two writes of each status, and a restart one apply of each "+
+				"Service, and of the Deployment that changed meanwhile.", minutes(3, 0)),
 		{
 			Name: "migration", Tier: Extended, Usual: minutes(1, 20), Load: 90,
 			About:    []string{"controller/grid", "controller/expand", "controller/api/v1", "cmd/grid-controller/migrate"},
