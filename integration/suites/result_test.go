@@ -66,7 +66,7 @@ func TestRunIsAUnion(t *testing.T) {
 		{0, "start", "a"}, {2, "start", "b"}, {5, "pass", "a"}, {7, "fail", "b"},
 		{20, "start", "c"}, {21, "skip", "c"}, {30, "start", "killed"}, {34, "output", "killed"},
 	} {
-		fmt.Fprintf(&events, `{"Time":"2026-01-01T00:00:%02dZ","Action":%q,"Package":%q}`+"\n", e.second, e.action, e.name)
+		fmt.Fprintf(&events, `{"Action":"build-output"}`+"\n"+`{"Time":"2026-01-01T00:00:%02dZ","Action":%q,"Package":%q}`+"\n", e.second, e.action, e.name)
 	}
 	got, err := Summarize(strings.NewReader(events.String()))
 	if want := 12 * time.Second; err != nil || got.Run != want {

@@ -94,6 +94,7 @@ func Summarize(events io.Reader) (Summary, error) {
 		line, err := lines.ReadBytes('\n')
 		var e event
 		if json.Unmarshal(line, &e) == nil {
+			e.Time = cmp.Or(e.Time, last) // an event of go build has none
 			if len(sum.Unended) > 0 {
 				sum.Run += e.Time.Sub(last)
 			}
