@@ -130,7 +130,7 @@ func TestSecondTryIsCut(t *testing.T) {
 	if len(first[0].Summary.FailedTests) != 1 {
 		t.Fatalf("%+v", first)
 	}
-	r.config.budget = suites.Budget{Start: time.Now(), Deadline: 25 * time.Second}
+	r.config.budget = suites.Budget{Start: time.Now(), Deadline: 30 * time.Second}
 	got := r.tryAgain(t.Context(), []suites.Suite{s}, first)
 	if got[0].Outcome != suites.Broken || len(got[0].Notes) != 1 || !strings.Contains(got[0].Notes[0], "not proven: cut: no time left") {
 		t.Errorf("%+v", got)

@@ -34,7 +34,7 @@ func TestOutcomes(t *testing.T) {
 	none := func() (b suites.Budget) { return b }
 	late := func() suites.Budget { return suites.Budget{Start: time.Now().Add(-time.Hour), Soft: time.Hour} }
 	over := func() suites.Budget {
-		return suites.Budget{Start: time.Now().Add(-time.Hour), Deadline: time.Hour + 22*time.Second}
+		return suites.Budget{Start: time.Now().Add(-time.Hour), Deadline: time.Hour + 28*time.Second}
 	}
 	for _, c := range []struct {
 		script string
