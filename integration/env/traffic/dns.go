@@ -101,7 +101,8 @@ func exchangeOn(conn net.Conn) exchange {
 
 // keptSocket is a socket with many queries.
 type keptSocket struct {
-	conn *dns.Conn
+	conn  *dns.Conn
+	wrong chan error // of a datagram that is no DNS message: the next query that waits takes it
 
 	mu    sync.Mutex
 	asked uint16
@@ -120,7 +121,7 @@ func (q *DNS) keptSocket(ctx context.Context, at keptPlace) (*keptSocket, error)
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { _ = conn.Close() }) // nothing more is read
-	k := &keptSocket{conn: &dns.Conn{Conn: conn}, open: map[uint16]chan<- *dns.Msg{}}
+	k := &keptSocket{conn: &dns.Conn{Conn: conn}, wrong: make(chan error, 1), open: map[uint16]chan<- *dns.Msg{}}
 	if q.kept == nil {
 		q.kept = map[keptPlace]*keptSocket{}
 	}
@@ -143,26 +144,32 @@ func (k *keptSocket) exchange(query *dns.Msg) (*dns.Msg, error) {
 	select {
 	case m := <-answered:
 		return m, nil
+	case err := <-k.wrong:
+		return nil, err
 	case <-time.After(dnsAnswerTimeout):
 		return nil, os.ErrDeadlineExceeded
 	}
 }
 
-// receive reads answers until the socket is closed.
+// receive reads answers until the socket is closed or broken. A query that is refused is lost.
 func (k *keptSocket) receive() {
 	for {
 		m, err := k.conn.ReadMsg()
 		switch {
-		case errors.Is(err, net.ErrClosed):
+		case err == nil:
+			k.mu.Lock()
+			if answered, found := k.open[m.Id]; found {
+				delete(k.open, m.Id)
+				answered <- m
+			}
+			k.mu.Unlock()
+		case errors.As(err, new(*dns.Error)):
+			select {
+			case k.wrong <- err:
+			default: // an earlier one was not taken
+			}
+		case !errors.Is(err, syscall.ECONNREFUSED):
 			return
-		case m == nil:
-			continue // a query was refused, which counts as lost
 		}
-		k.mu.Lock()
-		if answered, found := k.open[m.Id]; found {
-			delete(k.open, m.Id)
-			answered <- m
-		}
-		k.mu.Unlock()
 	}
 }
