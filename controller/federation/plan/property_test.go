@@ -2,7 +2,6 @@ package plan
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"reflect"
@@ -187,10 +186,8 @@ func (h *history) exact(name string, c *clusterState) {
 // TestHistories: over many histories a Grid leaves a cluster only when a person said so, and when
 // nothing happens any more each cluster has what is selected for it.
 func TestHistories(t *testing.T) {
-	setFlag(t, "rapid.checks", flag.Lookup("rapid.checks").Value.String()+"0") // ten for one: a history is cheap
-	setFlag(t, "rapid.steps", "32")
 	known := contents{}
-	rapid.Check(t, func(t *rapid.T) {
+	history := func(t *rapid.T) {
 		h := newHistory(t, known)
 		t.Repeat(map[string]func(*rapid.T){
 			"": h.check, "create": h.create, "edit": h.edit, "reselect": h.reselect, "relabel": h.relabel, "deleteGrid": h.deleteGrid,
@@ -200,14 +197,8 @@ func TestHistories(t *testing.T) {
 			"decide": h.decide, "decide again": h.decide, "and again": h.decide, "crash": h.crash, "interrupted": h.interrupted, "short": h.short,
 		})
 		h.settle()
-	})
-}
-
-func setFlag(t *testing.T, name, value string) {
-	t.Helper()
-	before := flag.Lookup(name).Value.String()
-	if err := flag.Set(name, value); err != nil {
-		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = flag.Set(name, before) })
+	for range 11 { // a history is cheap
+		rapid.Check(t, history)
+	}
 }
