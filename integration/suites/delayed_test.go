@@ -13,7 +13,7 @@ const undelayed = 2
 // there are few of them.
 func TestDelayed(t *testing.T) {
 	var found []string
-	_, folders := parseTests(t)
+	set, folders := parseTests(t)
 	for _, files := range folders {
 		for _, file := range files {
 			for _, d := range file.Decls {
@@ -22,7 +22,7 @@ func TestDelayed(t *testing.T) {
 					continue
 				}
 				if found = append(found, f.Name.Name); !mentions(f.Body.List[0], "nodes.Undelayed") || !strings.HasPrefix(f.Name.Name, "Test") {
-					t.Errorf("%s calls Undelayed, but not in the first line of a test", f.Name.Name)
+					t.Errorf("%s: %s calls Undelayed, but not in the first line of a test", set.Position(f.Pos()), f.Name.Name)
 				}
 			}
 		}
