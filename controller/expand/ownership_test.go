@@ -14,8 +14,8 @@ func ownLabels() map[string]string {
 	return map[string]string{v1.LabelSelector: "web", v1.LabelKey: "zone"}
 }
 
-// TestOwnership: whose is an object? Each line puts one object into a cluster with the unit a. Where
-// SuperEdge deleted what it called released, nothing is deleted here.
+// TestOwnership: each line puts one object into a cluster with the unit a, and names its owner
+// afterwards. What SuperEdge called released it deleted; nothing is deleted here.
 func TestOwnership(t *testing.T) {
 	const us, them = types.UID("web-uid"), types.UID("other-uid")
 	for _, test := range []struct {

@@ -140,7 +140,7 @@ func TestNothingHappensInAPausedUnit(t *testing.T) {
 	})
 }
 
-// childOf is the name of the child that a step is about.
+// childOf returns the name of the child that a step is about.
 func childOf(s Step) string {
 	switch s := s.(type) {
 	case Apply:

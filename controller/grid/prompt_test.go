@@ -82,8 +82,8 @@ func newInstantCluster(t *testing.T) *instantCluster {
 	return p
 }
 
-// change lets something happen to a unit or its child, which the controller's handlers are told.
-// Where there is no child, the Grid gets another template.
+// change changes a unit or its child, and calls the controller's handlers. If there is no child,
+// the Grid gets another template.
 func (p *instantCluster) change(number int, what uint8, unit string) error {
 	ctx, c := p.t.Context(), &appsv1.Deployment{}
 	missing := p.Client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "foo-" + unit}, c)

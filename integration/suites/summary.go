@@ -21,7 +21,7 @@ type Summary struct {
 	Unended                 []string      // packages whose run began and has no end: it was killed
 	Run                     time.Duration // during which tests of at least one package ran
 	FailedTests             []FailedTest  // of the top level
-	Proof                   string        // why none of them runs once more: it shows a fault; "" = no proof
+	Proof                   string        // the failure that shows a fault, so that no test runs once more
 }
 
 // SkippedTest is a test that was skipped, with what it printed.

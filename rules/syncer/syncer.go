@@ -41,18 +41,18 @@ func New(c Config) *Syncer {
 	}
 }
 
-// Progress is when the run in progress last made progress: its start, or the end of a later step of
-// a Backend that was not killed (rules.Progress); zero = no run is in progress. Safe for concurrent
-// use.
+// Progress returns when the run in progress last made progress: its start, or the end of a later
+// step of a Backend that was not killed (rules.Progress). It returns zero if no run is in progress.
+// Safe for concurrent use.
 func (s *Syncer) Progress() time.Time { return s.inbox.lastStep() }
 
-// PendingOf is the time of the oldest change of a family that the kernel does not hold yet; zero =
-// it holds everything, or the family is left out. A failed verification counts as a change, and so
-// does a run in progress, so that a run that hangs is noticed. Safe for concurrent use.
+// PendingOf returns the time of the oldest change of a family that the kernel does not hold yet, or
+// zero if it holds everything or the family is left out. A failed verification counts as a change,
+// and so does a run in progress, so that a run that hangs is noticed. Safe for concurrent use.
 func (s *Syncer) PendingOf(f rules.Family) time.Time { return s.inbox.pending(f) }
 
-// LastSuccessOf is the end of the last run that wrote a family; zero = none did. Safe for concurrent
-// use.
+// LastSuccessOf returns the end of the last run that wrote a family, or zero if none did. Safe for
+// concurrent use.
 func (s *Syncer) LastSuccessOf(f rules.Family) time.Time { return s.inbox.lastSuccess(f) }
 
 // Run syncs until ctx ends and the run in progress has ended, which is interrupted after 3 seconds.

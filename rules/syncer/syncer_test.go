@@ -56,7 +56,7 @@ func run(t *testing.T, change func(*bench, *Config), test func(*testing.T, *benc
 	})
 }
 
-// Pending is the time of the oldest change that is pending in some family.
+// Pending returns the time of the oldest change that is pending in some family.
 func (b *bench) Pending() time.Time { return earlier(b.PendingOf(rules.IPv4), b.PendingOf(rules.IPv6)) }
 
 // at lets time pass until so long after the beginning, and everything happen that is due.

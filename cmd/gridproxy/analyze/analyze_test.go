@@ -49,9 +49,9 @@ func textOf(t *testing.T, r Report) string {
 }
 
 // TestEachCode reads testdata/CODE.txtar: wrong.yaml has the findings in findings.txt, one of them
-// of this code, and right.yaml, without one testdata/right.yaml, has none of it. The Nodes of
-// testdata/nodes.yaml are there too. With UPDATE_SCRIPTS=1 the present findings are written into
-// the files instead.
+// of this code, and right.yaml has none of it. An archive without right.yaml uses
+// testdata/right.yaml. The Nodes of testdata/nodes.yaml exist too. With UPDATE_SCRIPTS=1 the test
+// writes the present findings into the files instead.
 func TestEachCode(t *testing.T) {
 	nodes, err := os.ReadFile("testdata/nodes.yaml")
 	right, errRight := os.ReadFile("testdata/right.yaml")
