@@ -331,10 +331,7 @@ func (s *siteAlone) besideKubeProxy() {
 	k = s.newKubeProxy(s.api)
 	wait.Until(s.t, "kube-proxy asks the API server", func() error {
 		log, err := os.ReadFile(k.Log())
-		if err == nil && !strings.Contains(string(log), "connection refused") {
-			err = fmt.Errorf("it said %s", netns.Tail(string(log)))
-		}
-		return err
+		return errors.Join(err, wait.Check(strings.Contains(string(log), "connection refused"), "it said %s", netns.Tail(string(log))))
 	})
 	print("rebooted while cut off", shortly)
 }

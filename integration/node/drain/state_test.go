@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -39,10 +40,7 @@ func (w *world) weigh(pod *netns.Pod, ways []traffic.Way, want string) {
 		real := netip.AddrPortFrom(pod.Addr(netns.FamilyOf(r.To.Addr())), netns.EchoPort)
 		wait.Until(w.t, fmt.Sprintf("%s of server %s has weight %q", real, r.To, want), func() error {
 			all, err := w.weights(r.To)
-			if err == nil && all[real] != want {
-				err = fmt.Errorf("it has %q (all: %v)", all[real], all)
-			}
-			return err
+			return errors.Join(err, wait.Check(all[real] == want, "it has %q (all: %v)", all[real], all))
 		})
 	}
 }

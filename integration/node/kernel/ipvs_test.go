@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -160,12 +159,7 @@ func TestWithoutIPVS(t *testing.T) {
 	w.apply()
 	d, err := w.Lab.Node("bj-1").RunGridproxy(w.Program, w.Dir, append(ipvs.flags(), append(detect(), netns.NoStatusSocket)...)...)
 	w.Must(err)
-	wait.Until(t, "the daemon ends", func() error {
-		if d.ExitCode() == -1 {
-			return errors.New("it runs")
-		}
-		return nil
-	})
+	wait.Until(t, "the daemon ends", func() error { return wait.Check(d.ExitCode() != -1, "it runs") })
 	log := d.Log().String()
 	for _, word := range []string{"ip_vs", "ip_vs_rr", "modprobe", "--proxy-mode=iptables"} {
 		if !strings.Contains(log, word) {

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,10 +156,7 @@ func TestBadEdit(t *testing.T) {
 			reported := strings.Count(w.Daemons["bj-1"].Log().String(), netns.ServicesFile)
 			w.Must(need.Replace(path, []byte(bad)))
 			wait.Until(t, "the log names the file", func() error {
-				if strings.Count(w.Daemons["bj-1"].Log().String(), netns.ServicesFile) == reported {
-					return errors.New("it does not")
-				}
-				return nil
+				return wait.Check(strings.Count(w.Daemons["bj-1"].Log().String(), netns.ServicesFile) != reported, "it does not")
 			})
 			for _, f := range netns.Families() {
 				w.Must(w.who(w.t.Context(), from, "tcp", netns.VIP(f, 140), w.endpoints("bj-1")))

@@ -22,7 +22,7 @@ type flow struct {
 
 func (w *world) newFlow(from *netns.Namespace, f netns.Family, last byte) *flow {
 	w.t.Helper()
-	conn, err := from.Dial(wait.Usual.Context(w.t), "udp", netns.VIP(f, last))
+	conn, err := from.Dial(w.t.Context(), "udp", netns.VIP(f, last))
 	w.Must(err)
 	w.t.Cleanup(func() { conn.Close() })
 	return &flow{w: w, conn: conn, f: f}
