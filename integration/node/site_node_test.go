@@ -154,7 +154,7 @@ func (n *siteNode) check(now knownCluster) error {
 		return n.checkConnected(n.sites.ctx, now)
 	}
 	if !n.rebooted && !n.killed {
-		return n.checkCut(n.sites.ctx)
+		return wait.Usual.Do(n.sites.ctx, n.checkCut)
 	}
 	var leak error
 	err := wait.Usual.For(n.sites.ctx, func(ctx context.Context) error {

@@ -17,7 +17,7 @@ import (
 func (s *soak) cutOff(t *testing.T, length time.Duration) {
 	t.Helper()
 	flags := []string{"--verify-period", "2s", "--state-dir", t.TempDir()}
-	must(s.t, s.daemon.Stop(s.ctx))
+	must(s.t, wait.Usual.Do(s.ctx, s.daemon.Stop))
 	s.start(flags...)
 	rounds := 0
 	// real time: GRIDPROXY_SOAK is how long it runs
@@ -26,7 +26,7 @@ func (s *soak) cutOff(t *testing.T, length time.Duration) {
 		s.wantClean(t, "changes before a cut")
 		before := s.sortedRules()
 		s.API.Stop()
-		must(s.t, s.daemon.Stop(s.ctx))
+		must(s.t, wait.Usual.Do(s.ctx, s.daemon.Stop))
 		s.reboot()
 		s.start(flags...)
 		s.wantSame(before, "a reboot without API server")
@@ -35,7 +35,7 @@ func (s *soak) cutOff(t *testing.T, length time.Duration) {
 			s.start(flags...)
 			s.wantSame(before, "the daemon was killed without API server")
 		}
-		must(s.t, s.API.Start(s.ctx))
+		must(s.t, wait.Usual.Do(s.ctx, s.API.Start))
 		s.changeMany()
 		s.wantClean(t, "the API server was back")
 	}

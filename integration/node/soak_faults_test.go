@@ -172,7 +172,7 @@ func (s *soak) removeService(name string) {
 // outages in two minutes client-go waits for up to a minute before it asks for one of them.
 func apiServerAway(s *soak) func() {
 	s.API.Stop()
-	must(s.t, s.API.Start(s.ctx))
+	must(s.t, wait.Usual.Do(s.ctx, s.API.Start))
 	return func() {
 		s.addService("back", "10.96.2.2", "bj-3")
 		wait.Until(s.t, "a new Service is served", func() error { return s.wantRule("default/back ", true) })

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -164,7 +165,11 @@ func (w *world) fromOutside(machine, service string, f netns.Family) traffic.Way
 
 // run runs a line of shell on a machine and returns what it printed.
 func (w *world) run(machine, script string) (string, error) {
-	out, err := w.Machine(machine).Run(w.t.Context(), nil, "sh", "-c", script)
+	var out []byte
+	err := wait.Usual.Do(w.t.Context(), func(ctx context.Context) (err error) {
+		out, err = w.Machine(machine).Run(ctx, nil, "sh", "-c", script)
+		return err
+	})
 	return string(out), err
 }
 

@@ -1,7 +1,6 @@
 package netns
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,8 +103,11 @@ func (w *World) Tool(f Family, suffix string) string {
 // Command runs a program on a node and returns what it prints.
 func (w *World) Command(node, input string, args ...string) string {
 	w.t.Helper()
-	out, err := w.Lab.Node(node).Run(wait.Usual.Context(w.t), bytes.NewBufferString(input), args[0], args[1:]...)
-	w.Must(err)
+	var out []byte
+	w.Must(wait.Usual.Do(w.t.Context(), func(ctx context.Context) (err error) {
+		out, err = w.Lab.Node(node).Run(ctx, strings.NewReader(input), args[0], args[1:]...)
+		return err
+	}))
 	return string(out)
 }
 

@@ -87,13 +87,19 @@ func Written(t TB, o Object) {
 
 // For asks as the function For does, and gives up when the patience is over.
 func (p Patience) For(ctx context.Context, ask func(context.Context) error) error {
+	return p.Do(ctx, func(ctx context.Context) error { return For(ctx, ask) })
+}
+
+// Do runs a step once, with a context that ends when the patience is over. Unlike Context it leaves
+// no timer behind.
+func (p Patience) Do(ctx context.Context, step func(context.Context) error) error {
 	ctx, cancel := p.limit(ctx)
 	defer cancel()
-	return For(ctx, ask)
+	return step(ctx)
 }
 
 // Context returns a context that ends with the test, or when the patience is over. It costs a timer
-// until then: what is called again and again takes the context of the test.
+// until then: what is called again and again uses Do.
 func (p Patience) Context(t TB) context.Context {
 	ctx, _ := p.limit(t.Context())
 	return ctx

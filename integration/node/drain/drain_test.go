@@ -133,12 +133,14 @@ func (w *world) ports(r traffic.Way, first, n int) map[int]string {
 // askFrom asks on a new connection from one port. The server ends it, so that the port is free again
 // at once on the client's side.
 func (w *world) askFrom(r traffic.Way, port int) (string, error) {
-	conn, err := r.Dial(w.t.Context(), port)
+	ctx, cancel := context.WithTimeout(w.t.Context(), traffic.Deadline)
+	defer cancel()
+	conn, err := r.Dial(ctx, port)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	return w.client.Over(conn).AskLast(w.t.Context())
+	return w.client.Over(conn).AskLast(ctx)
 }
 
 // When a node leaves the unit its endpoints take no new connection, also of clients with affinity,

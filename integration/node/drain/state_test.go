@@ -11,14 +11,11 @@ import (
 	"gridproxy/integration/env/wait"
 )
 
-// weights are the weights of the real servers behind an address over TCP, by real server.
+// weights returns the weights of the real servers behind an address over TCP, by real server.
 func (w *world) weights(server netip.AddrPort) (map[netip.AddrPort]string, error) {
-	text, err := w.node.Run(wait.Usual.Context(w.t), nil, "ipvsadm", "-Sn")
-	if err != nil {
-		return nil, err
-	}
+	w.t.Helper()
 	found := map[netip.AddrPort]string{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(w.Command(here, "", "ipvsadm", "-Sn")) {
 		// -a -t 172.16.33.10:80 -r 10.0.0.70:8080 -m -w 1
 		words := strings.Fields(line)
 		if len(words) < 8 || words[0] != "-a" || words[1] != "-t" || words[2] != server.String() {

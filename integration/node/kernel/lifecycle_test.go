@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,9 @@ func TestRestart(t *testing.T) {
 			w.Must(c.More(wait.Usual.Context(w.t), 50))
 		}
 		open := w.dial(from, netns.VIP(netns.IPv4, 110))
-		pod, err := open.Ask(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), answerDeadline)
+		defer cancel()
+		pod, err := open.Ask(ctx)
 		w.Must(err)
 		for _, kill := range []bool{true, false, true, false} {
 			more()

@@ -51,7 +51,7 @@ func (w *world) holds(ask func(context.Context) error) {
 		w.Must(wait.Usual.For(w.t.Context(), ask))
 		return
 	}
-	err := ask(w.t.Context())
+	err := wait.Usual.Do(w.t.Context(), ask)
 	if errors.Is(err, netns.ErrOther) {
 		promise.Broken(w.t, promise.Closure, "while nothing changes: %v", err)
 	}
