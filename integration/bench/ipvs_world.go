@@ -31,7 +31,10 @@ func newIPVSWorld(s ipvsSettings) (_ *ipvsWorld, err error) {
 		return nil, errors.Join(err, w.stage.close())
 	}
 	w.api = need.ServeFakeAPI(l)
-	return w, w.seed()
+	if err := w.seed(); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
 }
 
 // seed makes the nodes and the Services.

@@ -218,7 +218,8 @@ func (w *world) latency(ctx context.Context, d *daemon) (times []time.Duration, 
 	if err := w.forgetFlows(ctx, d.node); err != nil {
 		return nil, 0, err
 	}
-	return handshakes(w.client(d), vip, w.share(w.connects), time.Second)
+	count := w.share(w.connects)
+	return handshakes(w.client(d), vip, count, count-1, time.Second)
 }
 
 // rest leaves a program alone for a round in which gridproxy reads the kernel back, and says

@@ -84,23 +84,19 @@ func (t tempo) reach(ctx context.Context, process *apiserver.Child, from *netns.
 	return at, err
 }
 
-// handshakes times connections to one address, and counts those that were not answered.
-func handshakes(from *netns.Pod, to netip.AddrPort, count int, within time.Duration) (times []time.Duration, failed int, err error) {
-	var last error
+// handshakes times connections to one address, and counts those that were not answered. It returns
+// an error as soon as these are more than mayFail.
+func handshakes(from *netns.Pod, to netip.AddrPort, count, mayFail int, timeout time.Duration) (times []time.Duration, failed int, err error) {
 	err = from.Do(func() error {
 		for range count {
-			_, took, err := connect(to, within)
-			if err != nil {
-				failed++
-				last = err
-				continue
+			_, took, err := connect(to, timeout)
+			if err == nil {
+				times = append(times, took)
+			} else if failed++; failed > mayFail {
+				return err
 			}
-			times = append(times, took)
 		}
 		return nil
 	})
-	if len(times) == 0 {
-		err = errors.Join(err, last)
-	}
 	return times, failed, err
 }
