@@ -20,8 +20,8 @@ type ipvsResult struct {
 	connect []time.Duration // handshake with the last Service
 }
 
-// ipvsTempo is that of an emulated processor, which is left to what is measured.
-var ipvsTempo = tempo{pause: 2 * time.Millisecond, patience: 60 * time.Millisecond}
+// ipvsTempo returns the tempo on an emulated processor, which is left to what is measured.
+func ipvsTempo() tempo { return tempo{pause: 2 * time.Millisecond, timeout: 60 * time.Millisecond} }
 
 // ipvsSettleTime is left between two changes, so that what follows a sync comes to its end.
 const ipvsSettleTime = 3 * time.Second
@@ -43,7 +43,7 @@ func (w *ipvsWorld) measure(ctx context.Context, c contender) (r ipvsResult, err
 		err = errors.Join(err, alive(c.name, process))
 		process.Stop(syscall.SIGTERM, time.Minute)
 	}()
-	at, err := ipvsTempo.reach(ctx, process, from, oldPod, all...)
+	at, err := ipvsTempo().reach(ctx, process, from, oldPod, all...)
 	if err != nil {
 		return r, err
 	}
@@ -69,7 +69,7 @@ func (w *ipvsWorld) changes(ctx context.Context, process *apiserver.Child, from 
 		if err := w.api.Put(w.slice(nameOf(number), newPod)); err != nil {
 			return times, err
 		}
-		at, err := ipvsTempo.reach(ctx, process, from, newPod, vipOf(number))
+		at, err := ipvsTempo().reach(ctx, process, from, newPod, vipOf(number))
 		if err != nil {
 			return times, err
 		}
@@ -78,7 +78,7 @@ func (w *ipvsWorld) changes(ctx context.Context, process *apiserver.Child, from 
 		if err := w.api.Put(w.slice(nameOf(number), oldPod)); err != nil {
 			return times, err
 		}
-		if _, err := ipvsTempo.reach(ctx, process, from, oldPod, vipOf(number)); err != nil {
+		if _, err := ipvsTempo().reach(ctx, process, from, oldPod, vipOf(number)); err != nil {
 			return times, err
 		}
 		time.Sleep(ipvsSettleTime)
@@ -94,7 +94,7 @@ func (w *ipvsWorld) additions(ctx context.Context, process *apiserver.Child, fro
 		if err := w.api.Put(serviceOf(number), w.slice(nameOf(number), oldPod)); err != nil {
 			return times, err
 		}
-		at, err := ipvsTempo.reach(ctx, process, from, oldPod, vipOf(number))
+		at, err := ipvsTempo().reach(ctx, process, from, oldPod, vipOf(number))
 		if err != nil {
 			return times, err
 		}

@@ -134,7 +134,7 @@ func (w *world) coldStart(ctx context.Context, p proxy, v apiserver.Variant, fla
 	ctx, cancel := context.WithTimeoutCause(ctx, w.startLimit, notServing{w.startLimit})
 	defer cancel()
 	last := len(w.vips) - 1
-	end, err := usual.reach(ctx, d.Child, w.client(d), oldPod, w.vips[last], w.vips[last/2], w.vips[0])
+	end, err := usualTempo().reach(ctx, d.Child, w.client(d), oldPod, w.vips[last], w.vips[last/2], w.vips[0])
 	for err == nil {
 		var entries []string
 		if entries, err = d.services(ctx); err != nil || len(entries) >= len(w.vips) {
@@ -164,7 +164,7 @@ func (w *world) changes(ctx context.Context, d *daemon) ([]time.Duration, error)
 			return nil, err
 		}
 		begin := time.Now()
-		end, err := usual.reach(ctx, d.Child, w.client(d), target, w.vips[number])
+		end, err := usualTempo().reach(ctx, d.Child, w.client(d), target, w.vips[number])
 		if err != nil {
 			return nil, err
 		}
@@ -187,7 +187,7 @@ func (w *world) additions(ctx context.Context, d *daemon) ([]time.Duration, erro
 			return nil, err
 		}
 		begin := time.Now()
-		end, err := usual.reach(ctx, d.Child, w.client(d), oldPod, vip)
+		end, err := usualTempo().reach(ctx, d.Child, w.client(d), oldPod, vip)
 		if err != nil {
 			return nil, err
 		}

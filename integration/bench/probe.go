@@ -15,24 +15,24 @@ import (
 
 // tempo is how attempts to connect follow each other. The pause is short against everything that is
 // timed, and long enough to leave the processor to what is measured.
-type tempo struct{ pause, patience time.Duration }
+type tempo struct{ pause, timeout time.Duration }
 
-// usual is the tempo on this machine.
-var usual = tempo{pause: time.Millisecond, patience: 10 * time.Millisecond}
+// usualTempo returns the tempo on this machine.
+func usualTempo() tempo { return tempo{pause: time.Millisecond, timeout: 10 * time.Millisecond} }
 
 // connect opens a connection from the calling thread's namespace and reads the one byte that the Pod
 // sends. The time is that of the handshake alone. Plain system calls: the Go scheduler's part would be
 // larger than what is measured.
 //
-// An attempt that is refused while the kernel still sends its SYN is not told of that, so patience should
+// The kernel does not report a refusal that comes while it still sends the SYN, so timeout should
 // be short where refusals are expected.
-func connect(to netip.AddrPort, patience time.Duration) (says byte, handshake time.Duration, err error) {
+func connect(to netip.AddrPort, timeout time.Duration) (says byte, handshake time.Duration, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, 0, fmt.Errorf("making a socket: %w", err)
 	}
 	defer unix.Close(fd)
-	limit := unix.NsecToTimeval(patience.Nanoseconds())
+	limit := unix.NsecToTimeval(timeout.Nanoseconds())
 	err = errors.Join(
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit),
@@ -41,7 +41,7 @@ func connect(to netip.AddrPort, patience time.Duration) (says byte, handshake ti
 	if err != nil {
 		return 0, 0, fmt.Errorf("setting socket options: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	start := time.Now()
 	if err := netns.Connect(ctx, fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
@@ -65,7 +65,7 @@ func (t tempo) reach(ctx context.Context, process *apiserver.Child, from *netns.
 	err = from.Do(func() error {
 		for _, to := range all {
 			for {
-				says, _, err := connect(to, t.patience)
+				says, _, err := connect(to, t.timeout)
 				if err == nil && says == wanted {
 					break
 				}

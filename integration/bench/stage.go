@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The Pods behind all Services run on one node of their own. Before a change the endpoints are the old
-// Pods, after it the new ones; what a Pod sends to everybody who connects tells which.
+// The Pods behind all Services run on one node of their own. Before a change the endpoints are the
+// old Pods, after it the new ones. The byte that a Pod sends to each client shows which.
 const (
 	podsNode = "pods"
 	answers  = 9000 // port of the Pods
@@ -40,8 +40,9 @@ type stage struct {
 	servers []net.Listener
 }
 
-// layoutOf returns a lab with the Pods behind Services, and one Pod on each of these nodes to ask from.
-func layoutOf(nodes ...string) (l netns.Layout) {
+// newLayout returns the layout of a lab with the Pods behind Services, and with one Pod on each of
+// these nodes, which asks.
+func newLayout(nodes ...string) (l netns.Layout) {
 	for i, name := range append([]string{podsNode}, nodes...) {
 		on := []string{netns.ClientOn(name)}
 		if name == podsNode {
@@ -65,7 +66,7 @@ func layoutOf(nodes ...string) (l netns.Layout) {
 }
 
 func newStage(nodes ...string) (_ *stage, err error) {
-	s := &stage{layout: layoutOf(nodes...)}
+	s := &stage{layout: newLayout(nodes...)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -123,7 +124,7 @@ func (s *stage) close() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
-// closedService is a Service in whose unit are all nodes.
+// closedService returns a Service in whose unit are all nodes.
 func closedService(name string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
