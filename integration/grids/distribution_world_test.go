@@ -60,9 +60,7 @@ func newDistribution(t *testing.T, members ...string) *distribution {
 	d.flux, err = apiserver.EnsureFlux(t.Context(), os.Stderr)
 	d.must(err)
 	d.binary = program.ForTest(t, program.GridController)
-	lab, err := netns.New(netns.Layout{})
-	d.must(err)
-	t.Cleanup(func() { d.must(lab.Close()) })
+	lab := netns.ForTest(t, netns.Layout{})
 	options := []nodes.Options{{Manifests: []string{crds, d.flux.CRDs()}}}
 	for _, name := range members {
 		o := nodes.Options{Manifests: []string{crds}}

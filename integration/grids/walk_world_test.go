@@ -44,15 +44,7 @@ func newWalk(t *testing.T) *walk {
 	t.Helper()
 	need.IPTables(t)
 	layout := walkLayout()
-	l, err := netns.New(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := netns.ForTest(t, layout)
 	w := &walk{t: t, lab: l}
 	w.Cluster = nodes.ForTest(t, nodes.Options{
 		Namespace: l.Outside, Addrs: l.Outside.Addrs, Manifests: []string{"../../deploy/crds"},
@@ -60,6 +52,7 @@ func newWalk(t *testing.T) *walk {
 	for _, n := range layout.Nodes {
 		w.AddNodes(t, nodes.Node{Name: n.Name, Labels: n.Labels, Addrs: n.Addrs, PodCIDRs: n.PodCIDRs})
 	}
+	var err error
 	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin()); err != nil {
 		t.Fatal(err)
 	}

@@ -94,16 +94,7 @@ func absent(query string) bool {
 
 func newMonitored(t *testing.T) *monitored {
 	t.Helper()
-	layout := netns.Manual().Only("bj-1", "gz-2")
-	lab, err := netns.New(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := lab.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	lab := netns.ForTest(t, netns.Manual().Only("bj-1", "gz-2"))
 	c := nodes.ForTest(t, nodes.Options{Namespace: lab.Outside, Addrs: lab.Outside.Addrs, Manifests: []string{folder + "/crds"}})
 	c.AddNodes(t, nodes.Node{Name: "bj-1"}, nodes.Node{Name: "gz-2"})
 	g := c.GridController(t, nodes.ControllerOptions{})
