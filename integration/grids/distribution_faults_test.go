@@ -56,7 +56,7 @@ func (d *distribution) cutOff() {
 	d.revertsChild(d.west, "zone1")
 	took := d.took("the hub says that west is silent, and keeps its rows", d.stale)
 	d.t.Logf("silent for the hub after %s\n%s", took.Round(time.Second), d.hub.MustKubectl(d.t, "get", "fleetclusters"))
-	d.pause(time.Until(begin.Add(outage)))
+	pauseFor(d.t, time.Until(begin.Add(outage)))
 	wait.Until(d.t, "west has what it had", alone)
 	before = d.pods(d.west) // which Pods went when edits of replicas were reverted, Kubernetes chose
 	d.uplink.Pass()

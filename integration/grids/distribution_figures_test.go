@@ -71,7 +71,7 @@ func (d *distribution) writesIn(wait time.Duration) (leases int, err error) {
 	for _, s := range d.sites() {
 		before[s] = d.writes(s)
 	}
-	d.pause(wait)
+	pauseFor(d.t, wait)
 	var others []string
 	for _, s := range d.sites() {
 		after := d.writes(s)

@@ -145,7 +145,7 @@ func (d *distribution) disturb(random *rand.Rand) {
 		log = append(log, name)
 		for _, victim := range order[len(order)*i/len(names) : len(order)*(i+1)/len(names)] {
 			pause := time.Duration(random.Int64N(int64(3 * time.Second)))
-			d.pause(pause)
+			pauseFor(d.t, pause)
 			victims[victim]()
 			log = append(log, fmt.Sprintf("kill -9 of the %s after %s", victim, pause.Round(time.Millisecond)))
 		}

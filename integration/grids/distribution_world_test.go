@@ -224,12 +224,12 @@ func (d *distribution) took(what string, ask func() error) time.Duration {
 	return time.Since(begin)
 }
 
-// pause lets time pass in which something must not happen, or in which it must go on.
-func (d *distribution) pause(length time.Duration) {
+// pauseFor lets time pass until a grace is over, or while something must not happen or must go on.
+func pauseFor(t testing.TB, length time.Duration) {
 	select {
-	// real time: what must not happen has this long to happen
+	// real time: a grace lasts so long, and what must not happen has this long to happen
 	case <-time.After(length):
-	case <-d.t.Context().Done():
+	case <-t.Context().Done():
 	}
 }
 

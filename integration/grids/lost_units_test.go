@@ -234,11 +234,7 @@ func (f *fleet) whilePaused(do func()) {
 func (f *fleet) overdue(children map[string]types.UID, grace time.Duration) {
 	f.t.Helper()
 	for name := range children {
-		due := f.lostAt(name).Add(grace)
-		wait.Until(f.t, "the grace of "+name+" is over", func() error {
-			left := time.Until(due)
-			return wait.Check(left <= 0, "it lasts %s more", left)
-		})
+		pauseFor(f.t, time.Until(f.lostAt(name).Add(grace)))
 	}
 }
 
