@@ -155,9 +155,9 @@ func (w *World) IPVSState(node string) []string {
 	return slices.Compact(lines)
 }
 
-// SameLines compares lines as sets: the order of rules inside a chain of ours that Services share
-// decides nothing.
-func SameLines(got, want []string) error {
+// CompareLines returns an error unless both have the same lines, in any order: the order of rules
+// inside a chain of ours that Services share decides nothing.
+func CompareLines(got, want []string) error {
 	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
 	var errs []error
 	for _, line := range want {

@@ -45,7 +45,7 @@ func (w *world) weigh(pod *netns.Pod, ways []traffic.Way, want string) {
 // settles waits until what IPVS mode keeps is what it was once.
 func (w *world) settles(want []string) {
 	w.t.Helper()
-	wait.Until(w.t, "IPVS is what it was once", func() error { return netns.SameLines(w.IPVSState(here), want) })
+	wait.Until(w.t, "IPVS is what it was once", func() error { return netns.CompareLines(w.IPVSState(here), want) })
 }
 
 // clean waits until nothing of IPVS mode is left.

@@ -53,14 +53,14 @@ func TestSwitch(t *testing.T) {
 		w.more(running.Calls, 4)
 		w.alive(running.Flows)
 		w.settles(servers)
-		w.Must(netns.SameLines(w.rules(), skeleton))
+		w.Must(netns.CompareLines(w.rules(), skeleton))
 		w.change("iptables")
 		w.more(running.Calls, 4)
 		w.alive(running.Flows)
 		w.none(running.Calls)
 		traffic.End(running.Flows)
 		w.clean()
-		w.Must(netns.SameLines(w.rules(), chains))
+		w.Must(netns.CompareLines(w.rules(), chains))
 	})
 }
 

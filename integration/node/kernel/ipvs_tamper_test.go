@@ -11,13 +11,13 @@ import (
 	"gridproxy/integration/env/wait"
 )
 
-// A server and a set of somebody else's, in the words of ipvsadm -R and ipset restore.
+// A server and a set that another process made, in the syntax of ipvsadm -R and ipset restore.
 const (
 	foreignServer = "-A -t 192.0.2.99:99 -s wlc\n-a -t 192.0.2.99:99 -r 10.0.0.70:99 -m -w 7\n"
 	foreignSet    = "create FOREIGN hash:ip family inet\nadd FOREIGN 192.0.2.55\n"
 )
 
-// ipvsDamage is what somebody does to a node in IPVS mode.
+// ipvsDamage is what another process does to a node in IPVS mode.
 type ipvsDamage struct {
 	name string
 	// rules are texts for iptables-restore, made from what iptables-save prints.
@@ -76,7 +76,7 @@ func (d ipvsDamage) words(f netns.Family) []string {
 }
 
 // Every kind of damage to virtual servers, addresses, sets and to the rules around them is found and
-// mended; servers and sets of somebody else's stay as they are.
+// repaired; servers and sets of another process stay as they are.
 func TestIPVSTampering(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
@@ -98,7 +98,7 @@ func TestIPVSTampering(t *testing.T) {
 				w.addForeignIPVS("bj-1")
 			})
 			wait.Until(t, "virtual servers and rules are repaired after "+d.name, func() error {
-				errs := []error{netns.SameLines(w.IPVSState("bj-1"), state)}
+				errs := []error{netns.CompareLines(w.IPVSState("bj-1"), state)}
 				for _, f := range netns.Families() {
 					errs = append(errs, inOrder(w.Rules("bj-1", f), rules[f]))
 				}
@@ -133,7 +133,7 @@ func (w *world) inflict(d ipvsDamage, rules map[netns.Family][]string) {
 	}
 }
 
-// addForeignIPVS adds somebody else's server and set, where they are not there.
+// addForeignIPVS adds the server and the set of another process, where they are not there.
 func (w *world) addForeignIPVS(node string) {
 	w.t.Helper()
 	state := strings.Join(w.IPVSState(node), "\n")
@@ -147,7 +147,7 @@ func (w *world) addForeignIPVS(node string) {
 
 // inOrder compares two saves as sets of lines, and chains of fixed order as lists.
 func inOrder(got, want []string) error {
-	if err := netns.SameLines(got, want); err != nil {
+	if err := netns.CompareLines(got, want); err != nil {
 		return err
 	}
 	for _, chain := range []string{"-A KUBE-SERVICES ", "-A KUBE-IPVS-FILTER ", "-A KUBE-POSTROUTING "} {

@@ -186,7 +186,7 @@ func (w *world) mended(node string, f netns.Family, good []string) error {
 	if foreign != 7 {
 		return fmt.Errorf("%s: %d of 7 lines of somebody else's are left", f, foreign)
 	}
-	if err := netns.SameLines(ours, good); err != nil {
+	if err := netns.CompareLines(ours, good); err != nil {
 		return fmt.Errorf("%s: %w", f, err)
 	}
 	return lastInServices(ours)
