@@ -23,10 +23,18 @@ func codeSuites() []Suite {
 			Proves: "Properties, tables and scripts: what is decided, parsed, rendered and printed, by packages and by both programs.",
 			Packages: []string{
 				"./cmd/gridproxy", "./rules/iptables", // the longest ones first, side by side
-				"./topology/...", "./rules/...", "./controller/...", "./deploy/...", "./cmd/...",
+				"./topology/...", "./controller/...", "./deploy/...", "./cmd/...",
+				"./rules", "./rules/conntrack", "./rules/dnsredirect", "./rules/healthcheck", "./rules/host",
+				"./rules/kernelsocket", "./rules/names", "./rules/netfilter/...", "./rules/syncer", // without ipvs
 				"./integration/suites/...", "./integration/env/need", "./integration/env/document", "./integration/env/programs", "./integration/env/wait",
 			},
 			Needs: []Need{IPTables, ControlPlane, Strace}, Skips: lacks(),
+		},
+		{
+			Name: "ipvs", Tier: Core, Usual: minutes(0, 10), Load: 90,
+			Proves:   "What virtual servers are to exist, how they are encoded and read, and what an operator is told on a kernel without IPVS.",
+			Packages: []string{"./rules/ipvs"},
+			Needs:    []Need{IPTables}, Skips: lacks(), About: []string{"rules/ipvs"},
 		},
 		{
 			Name: "race", Tier: Core, Usual: minutes(1, 0), Parallel: 2, Load: 60,
@@ -194,7 +202,7 @@ func ipvsRules(tier Tier, kernel string) Suite {
 		Proves:   "Virtual servers are written, read back and repaired.",
 		Packages: []string{"./rules/ipvs"}, Args: []string{fewChecks},
 		Needs: []Need{IPTables},
-		Skips: []Skip{{"docs/design.md is not here", "the suite unit runs the test in the repository"}},
+		Skips: []Skip{{"docs/design.md is not here", "the suite ipvs runs the test in the repository"}},
 		About: []string{"rules/ipvs"},
 	}, kernel)
 }

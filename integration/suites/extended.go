@@ -152,7 +152,7 @@ func randomSuites() []Suite {
 		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	}, {
 		Name: "walks-chains", Tier: Extended, Usual: minutes(5, 0), Load: 40,
-		Proves:   "600 random cases of every property of chains, where unit draws 30 or 100, many of them in the kernel.",
+		Proves:   "600 random cases of every property of chains, where unit draws 17 or 100, many of them in the kernel.",
 		Packages: []string{"./rules/iptables"}, Args: []string{"-rapid.checks=600"},
 		About: []string{"rules/iptables", "rules/netfilter"},
 		Needs: []Need{IPTables}, Skips: lacks(),

@@ -60,6 +60,7 @@ func promises() map[string]string {
 	return map[string]string{
 		"vet":              "the code is formatted and vetted",
 		"unit":             "endpoints, policies, rules, names, children and command lines are decided and printed correctly",
+		"ipvs":             "virtual servers are decided, encoded and read correctly",
 		"race":             "no memory is shared without a lock",
 		"docs":             "commands, flags and links of every page exist",
 		"laptop":           "the commands of README.md work in a new clone",
