@@ -78,10 +78,10 @@ func drawn(t *testing.T, count string, otherwise uint64) (seed, first, last uint
 }
 
 // wantEnds fails a test in which too few packets met one of the ends.
-func wantEnds(t *testing.T, met map[string]int, atLeast int) {
+func wantEnds(t *testing.T, met map[string]int, least int) {
 	t.Helper()
 	for _, kind := range []string{"accept", "drop", "endpoint", "endpoint masqueraded", "reject"} {
-		if met[kind] < atLeast {
+		if met[kind] < least {
 			t.Errorf("only %d packets met %q: the clusters drawn do not test it", met[kind], kind)
 		}
 	}

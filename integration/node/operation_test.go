@@ -87,7 +87,7 @@ func testLastEndpoint(t *testing.T, w *operatedNode) {
 	}
 }
 
-// testMalformed: a typing mistake is told and opens nothing.
+// testMalformed: an Event names a typing mistake, which opens nothing.
 func testMalformed(t *testing.T, w *operatedNode) {
 	w.annotate("web", "location")
 	wait.Until(w.t, "an Event tells of the mistake", func() error {
@@ -119,8 +119,8 @@ func testMetrics(t *testing.T, w *operatedNode) {
 	})
 }
 
-// testEligible: load balancers are told to go elsewhere before the node goes; liveness is
-// another question.
+// testEligible: the health check sends load balancers elsewhere before the node goes; liveness
+// is another question.
 func testEligible(t *testing.T, w *operatedNode) {
 	taint := func(taints ...map[string]string) {
 		w.patch("node", here, map[string]any{"spec": map[string]any{"taints": taints}})

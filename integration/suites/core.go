@@ -32,7 +32,7 @@ func codeSuites() []Suite {
 		},
 		{
 			Name: "ipvs", Tier: Core, Usual: minutes(0, 10), Load: 90,
-			Proves:   "What virtual servers are to exist, how they are encoded and read, and what an operator is told on a kernel without IPVS.",
+			Proves:   "Which virtual servers are to exist, how they are encoded and read, and what gridproxy says on a kernel without IPVS.",
 			Packages: []string{"./rules/ipvs"},
 			Needs:    []Need{IPTables}, Skips: lacks(), About: []string{"rules/ipvs"},
 		},

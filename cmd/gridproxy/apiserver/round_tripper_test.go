@@ -130,18 +130,22 @@ func ask(t *testing.T, c *http.Client, method, path string) (*http.Response, err
 func expect(t *testing.T, c *http.Client, n int, method, path string, s *server) {
 	t.Helper()
 	for i := range n {
-		var r *http.Response
-		wait.Until(t, fmt.Sprintf("an answer to %s %s, number %d", method, path, i), func() (err error) {
-			if r, err = ask(t, c, method, path); err != nil && !errors.Is(err, net.ErrClosed) { // HTTP/2 learns of it a moment later
-				err = wait.Stop(err)
+		wait.Until(t, fmt.Sprintf("an answer to %s %s, number %d", method, path, i), func() error {
+			r, err := ask(t, c, method, path)
+			if errors.Is(err, net.ErrClosed) { // HTTP/2 learns of it a moment later
+				return err
 			}
-			return err
+			if err != nil {
+				return wait.Stop(err)
+			}
+			defer r.Body.Close()
+			body, err := io.ReadAll(r.Body)
+			want := fmt.Sprintf("%s %d", s.Listener.Addr(), s.status.Load())
+			if err = errors.Join(err, wait.Check(string(body) == want, "got %q, want %q", body, want)); err != nil {
+				return wait.Stop(err)
+			}
+			return nil
 		})
-		body, err := io.ReadAll(r.Body)
-		_ = r.Body.Close()
-		if want := fmt.Sprintf("%s %d", s.Listener.Addr(), s.status.Load()); err != nil || string(body) != want {
-			t.Fatalf("%s %s, number %d: got %q, %v, want %q", method, path, i, body, err, want)
-		}
 	}
 }
 

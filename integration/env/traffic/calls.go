@@ -126,8 +126,8 @@ func (c *Calls) AnsweredBy(pods ...string) error {
 		return errors.New("no connection was made")
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("of %d connections %d were not answered by one of %s, the first, %s: %q answered (%v)",
-			len(all), len(wrong), pods, wrong[0].Way, wrong[0].Pod, wrong[0].Err)
+		return errors.Join(fmt.Errorf("of %d connections %d were not answered by one of %s; on the first, %s, %q answered",
+			len(all), len(wrong), pods, wrong[0].Way, wrong[0].Pod), wrong[0].Err)
 	}
 	return nil
 }

@@ -46,8 +46,8 @@ func (w *world) relabel(node, unit string) {
 	w.Must(w.Write())
 }
 
-// unit are the three Pods of this unit that serve: one on this node and two on bj-3; all are these and the one of
-// the other unit.
+// unit returns the three Pods of this unit that serve: one on this node and two on bj-3. all
+// returns these and the one of the other unit.
 func (w *world) unit() []*netns.Pod {
 	return []*netns.Pod{w.Endpoint(here), w.Endpoint("bj-3"), w.Client("bj-3")}
 }
