@@ -40,7 +40,7 @@ func TestChildren(t *testing.T) {
 	w.apply(serviceGrid)
 	w.run("one in each unit", (*world).created)
 	w.run("nothing more to do", (*world).quiet)
-	w.run("what somebody changes is mended", (*world).drift)
+	w.run("what others change is repaired", (*world).drift)
 	w.run("what the Grid drops is dropped", (*world).dropped)
 	w.run("a new unit", (*world).newUnit)
 	w.run("a Node between two units that others hold", (*world).move)
@@ -110,12 +110,12 @@ func (w *world) drift() {
 		"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}}}}}`)
 	w.patch(&corev1.Service{}, "web-svc", `{"metadata":{"finalizers":["service.kubernetes.io/load-balancer-cleanup"]},"spec":{"sessionAffinity":"ClientIP"}}`)
 	for _, c := range []struct {
-		what    string
-		kind    func() client.Object
-		name    string
-		patch   string
-		patched types.PatchType
-		mended  func(o client.Object) bool
+		what     string
+		kind     func() client.Object
+		name     string
+		patch    string
+		patched  types.PatchType
+		repaired func(o client.Object) bool
 	}{
 		{"a changed image", deployment, "web-beijing", `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"evil:1"}]`, types.JSONPatchType,
 			func(o client.Object) bool {
@@ -147,12 +147,12 @@ func (w *world) drift() {
 			o.SetNamespace("default")
 			o.SetName(c.name)
 			w.must(w.client.Patch(w.t.Context(), o, client.RawPatch(c.patched, []byte(c.patch)), client.FieldOwner("somebody")))
-			if c.mended(o) {
+			if c.repaired(o) {
 				w.t.Fatal("the test changed nothing")
 			}
 			wait.Until(w.t, c.what+" is repaired", func() error {
 				now, _ := get(w, c.kind(), c.name)
-				return wait.Check(c.mended(now), "it is not")
+				return wait.Check(c.repaired(now), "it is not")
 			})
 		})
 	}

@@ -161,7 +161,7 @@ func TestAutoFind(t *testing.T) {
 	r.unit("here")
 }
 
-// columns are the first columns of what kubectl prints.
+// columns returns the first n columns of what kubectl prints, row by row.
 func columns(out string, n int) string {
 	var rows []string
 	for line := range strings.Lines(out) {

@@ -58,7 +58,7 @@ func federationSuites() []Suite {
 	smoke := distribution("federation-smoke", "^TestDistributionSmoke$",
 		"On two real control planes with Flux, a Grid of the hub is expanded in a cluster that the hub cannot reach, its status is on the hub, and its deletion reaches both.", minutes(1, 0))
 	example := distribution("federation", "^TestDistribution$",
-		"SuperEdge's example of several clusters on three real control planes with Flux, one of which the hub cannot reach: children, reverted edits, "+
+		"SuperEdge's example of several clusters on three real control planes with Flux, whose hub cannot reach one of them: children, reverted edits, "+
 			"status, deletion, and no write at rest.", minutes(4, 30))
 	faults := distribution("federation-faults", "^TestDistributionFaults$",
 		"In these clusters, one that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed.", minutes(4, 30))

@@ -87,7 +87,7 @@ func TestLinkPassesAndCuts(t *testing.T) {
 	}
 	link.Pass()
 	if !echoes(t, connect(t, link), soon) {
-		t.Error("a mended link does not pass")
+		t.Error("a repaired link does not pass")
 	}
 	if got := link.Opened(); got != 2 {
 		t.Errorf("%d connections were made through the link, want 2", got)

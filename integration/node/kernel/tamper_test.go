@@ -59,7 +59,7 @@ func nat(line string) string { return "*nat\n" + line + "\nCOMMIT\n" }
 
 func filter(line string) string { return "*filter\n" + line + "\nCOMMIT\n" }
 
-// Every kind of damage to our rules is found and mended, and others' rules are left as
+// Every kind of damage to our rules is found and repaired, and others' rules are left as
 // they are. Damage to nat and filter at once, and to both families, included.
 func TestTampering(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {
@@ -164,15 +164,15 @@ func tamper(t *testing.T, b backend, damage func(*testing.T, netns.Family, []str
 	// What somebody else has comes after the damage, so that a flush does not take it.
 	w.addForeign("bj-1")
 	for _, f := range netns.Families() {
-		wait.Until(t, fmt.Sprintf("the rules are repaired, %s", f), func() error { return w.mended("bj-1", f, good[f]) })
+		wait.Until(t, fmt.Sprintf("the rules are repaired, %s", f), func() error { return w.checkRepaired("bj-1", f, good[f]) })
 		w.reaches(w.Client("bj-1").Namespace, "tcp", netns.VIP(f, 100), w.endpoints("bj-1", "bj-3")...)
 		w.refused(w.Client("bj-1").Namespace, "udp", netns.VIP(f, 101))
 	}
 }
 
-// mended compares a node's kernel with what it was before, besides the foreign rules,
+// checkRepaired compares a node's kernel with what it was before, besides the foreign rules,
 // which must be there unharmed.
-func (w *world) mended(node string, f netns.Family, good []string) error {
+func (w *world) checkRepaired(node string, f netns.Family, good []string) error {
 	var ours []string
 	foreign := 0
 	save := w.Rules(node, f)
