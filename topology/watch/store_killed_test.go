@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"gridproxy/integration/env/need"
@@ -18,6 +19,7 @@ const saveTo = "SAVE_STATE_TO"
 // then, without a problem, and the next write goes well.
 func TestKilledWhileSaving(t *testing.T) {
 	if dir := os.Getenv(saveTo); dir != "" {
+		runtime.LockOSThread() // strace counts the calls of each thread
 		if _, err := NewStore(dir, "bj-1").Save(savedNamed("new"), moment); err != nil {
 			t.Fatal(err)
 		}
