@@ -68,13 +68,12 @@ func knownToAPI(nodes []corev1.Node, services []corev1.Service, slices []discove
 }
 
 // knownToDisk is the cluster as a saved state has it. Its Nodes are those that share a unit with
-// the one that saved it.
+// the one that saved it, whose labels are those that were in force: Self may have newer ones.
 func knownToDisk(s topology.Snapshot) (knownCluster, error) {
 	c := newKnownCluster()
 	for name, labels := range s.Nodes {
 		c.labels[name] = labels
 	}
-	c.labels[s.Node] = s.Self.Labels
 	for _, o := range s.Services {
 		if err := c.addService(o); err != nil {
 			return c, err

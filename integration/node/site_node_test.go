@@ -24,7 +24,11 @@ import (
 //
 //   - connected: `gridproxy diff` finds nothing. known is the API server's. After a cut the daemon
 //     gets patience until that is so, while other steps go on: client-go pauses for up to half a
-//     minute before it tries again.
+//     minute before it tries again, with each kind of objects for itself. Until the last kind has
+//     followed, the rules may be of no cluster that ever was: they lead to an endpoint that is
+//     gone, on a Node that has moved here. diff may find nothing before, because what changed was
+//     in other units. So until the daemon is restarted, closure is waited for, and no other cut
+//     follows.
 //   - cut off: the rules are the last ones from before the cut, apart from their order and
 //     comments, through restarts and reboots. known is from before the cut too.
 //   - cut off, and the daemon was killed since: it may have lost the changes of the last minute,
@@ -44,7 +48,8 @@ type siteNode struct {
 	rules    []string // of the last check
 	killed   bool     // since its link was cut
 	rebooted bool     // since the last check
-	behind   bool     // rules may be older than known: restarted, rebooted or connected again since then
+	behind   bool     // rules may be older than known: restarted or rebooted since then, or returned
+	returned bool     // a cut has ended since its daemon started
 }
 
 func (n *siteNode) isCut() bool { return !n.back.IsZero() }
@@ -68,7 +73,7 @@ func (n *siteNode) start() {
 // end ends the daemon: with SIGTERM, after which everything is saved, or with SIGKILL.
 func (n *siteNode) end(kill bool) {
 	n.sites.t.Helper()
-	n.killed, n.behind = n.isCut() && (n.killed || kill), true
+	n.killed, n.behind, n.returned = n.isCut() && (n.killed || kill), true, false
 	if kill {
 		n.daemon.Kill()
 		return
@@ -175,14 +180,22 @@ func (n *siteNode) checkConnected(ctx context.Context, now knownCluster) error {
 	} else if err := n.closure(rules, n.known, now); err != nil && !n.behind {
 		return err
 	}
-	if err := n.clean(ctx); err != nil {
+	var rules string
+	settled := func(ctx context.Context) error {
+		err := n.clean(ctx)
+		if err == nil {
+			rules, err = n.save(ctx)
+		}
+		if err == nil {
+			err = n.closure(rules, now)
+		}
 		return err
 	}
-	rules, err := n.save(ctx)
-	if err == nil {
-		err = n.closure(rules, now)
+	err := settled(ctx)
+	if n.returned && errors.Is(err, errLeak) {
+		err = wait.Usual.For(ctx, settled)
 	}
-	n.known, n.rules, n.rebooted, n.behind = now, serviceRules(rules), false, false
+	n.known, n.rules, n.rebooted, n.behind = now, serviceRules(rules), false, n.returned
 	return err
 }
 

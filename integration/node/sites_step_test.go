@@ -66,8 +66,8 @@ func (s *sites) step(number int) {
 	}
 }
 
-// changeLink cuts the link of a site for a while, or gives it back early. A daemon that has not
-// followed since the last cut is left alone.
+// changeLink cuts the link of a site for a while, or gives it back early. Daemons that may not know
+// yet what they missed in the last cut are left alone.
 func (s *sites) changeLink(site int) {
 	s.t.Helper()
 	both := s.nodes[2*site : 2*site+2]
@@ -76,7 +76,7 @@ func (s *sites) changeLink(site int) {
 		s.returnLinks(time.Now())
 		return
 	}
-	if both[0].follows != nil || both[1].follows != nil {
+	if slices.ContainsFunc(both, func(n *siteNode) bool { return n.follows != nil || n.returned }) {
 		return
 	}
 	refused := s.random.IntN(2) == 0

@@ -141,7 +141,7 @@ func (s *sites) returnLinks(now time.Time) {
 			continue
 		}
 		s.setLink(n, "-D", n.refused)
-		n.back, n.killed, n.behind = time.Time{}, false, true
+		n.back, n.killed, n.behind, n.returned = time.Time{}, false, true, true
 		s.note("return", "the link of "+n.Name)
 		n.follows = make(chan error, 1)
 		go func() { n.follows <- n.clean(s.ctx) }()
