@@ -11,34 +11,38 @@ import (
 	"gridproxy/integration/env/need"
 )
 
-// TestFailedStartChangesNothing: sources are read before a setting or rule is written, with
-// --init-only too, so that a typing mistake leaves the host as it was.
+// TestFailedStartChangesNothing: sources are read, and the tools are looked for, before a setting
+// or rule is written, with --init-only too, so that a typing mistake leaves the host as it was.
 func TestFailedStartChangesNothing(t *testing.T) {
 	need.IPTables(t)
-	malformed := filepath.Join(t.TempDir(), "malformed.yaml")
-	write(t, malformed, "{")
-	for _, source := range []string{"--manifests=/nonexistent.yaml", "--manifests=" + malformed, "--kubeconfig=/nonexistent"} {
-		for _, mode := range []string{"--proxy-mode=iptables", "--proxy-mode=ipvs", "--init-only"} {
-			t.Run(mode+" "+source[:11], func(t *testing.T) {
-				ns := newNamespace(t)
-				setSysctl(t, ns, closeWait, "61")
-				setSysctl(t, ns, loopbackRouting, "0")
-				setSysctl(t, ns, "net/ipv4/ip_forward", "0")
-				d := startCommand(t, ns, gridproxy("run", "--iptables-variant=nft", "--conntrack-max-per-core=0",
-					"--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", mode, source))
-				code := d.wait(t)
-				if path := source[strings.Index(source, "=")+1:]; code == 0 || d.logged(path) == 0 {
-					t.Errorf("code %d, want an error about %s", code, path)
-				}
-				if got := d.sysctl(t, closeWait) + " " + d.sysctl(t, loopbackRouting) + " " + d.sysctl(t, "net/ipv4/ip_forward"); got != "61 0 0" {
-					t.Errorf("settings are %s after a failed start, want 61 0 0", got)
-				}
-				if rules := d.rules(t); strings.Contains(rules, "KUBE-") {
-					t.Errorf("a failed start wrote rules:\n%s", rules)
-				}
-			})
+	fails := func(t *testing.T, about string, env []string, flags ...string) {
+		ns := newNamespace(t)
+		setSysctl(t, ns, closeWait, "61")
+		setSysctl(t, ns, loopbackRouting, "0")
+		setSysctl(t, ns, "net/ipv4/ip_forward", "0")
+		cmd := gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0",
+			"--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3"}, flags...)...)
+		cmd.Env = append(cmd.Env, env...)
+		d := startCommand(t, ns, cmd)
+		if code := d.wait(t); code == 0 || d.logged(about) == 0 {
+			t.Errorf("code %d, want an error about %s:\n%s", code, about, d.output.String())
+		}
+		if got := d.sysctl(t, closeWait) + " " + d.sysctl(t, loopbackRouting) + " " + d.sysctl(t, "net/ipv4/ip_forward"); got != "61 0 0" {
+			t.Errorf("settings are %s after a failed start, want 61 0 0", got)
+		}
+		if rules := d.rules(t); strings.Contains(rules, "KUBE-") {
+			t.Errorf("a failed start wrote rules:\n%s", rules)
 		}
 	}
+	malformed, good := filepath.Join(t.TempDir(), "malformed.yaml"), filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, malformed, "{")
+	write(t, good, cluster("10.0.0.70", "beijing"))
+	for _, source := range []string{"--manifests=/nonexistent.yaml", "--manifests=" + malformed, "--kubeconfig=/nonexistent"} {
+		for _, mode := range []string{"--proxy-mode=iptables", "--proxy-mode=ipvs", "--init-only"} {
+			t.Run(mode+" "+source[:11], func(t *testing.T) { fails(t, source[strings.Index(source, "=")+1:], nil, mode, source) })
+		}
+	}
+	t.Run("without tools", func(t *testing.T) { fails(t, "iptables-nft", []string{"PATH=/nonexistent"}, "--manifests="+good) })
 }
 
 // TestInitOnlyReadsGivenSources: neither a good path nor a missing flag is an error.
