@@ -156,14 +156,15 @@ func annotatedGrace(text string, found bool, of string) grace {
 		return grace{}
 	}
 	where := fmt.Sprintf("%s of the %s is %s", v1.AnnotationRemovalGrace, of, excerpt.Quoted(text))
-	if text == "never" {
-		return grace{set: true, never: where}
-	}
-	after, err := time.ParseDuration(text)
-	if err != nil || after < 0 {
+	after, err := removal.ParseGrace(text)
+	switch {
+	case err != nil:
 		return grace{set: true, never: where + ", which is not a duration such as 5m or 0s, nor never"}
+	case after < 0:
+		return grace{set: true, never: where}
+	default:
+		return grace{set: true, after: after}
 	}
-	return grace{set: true, after: after}
 }
 
 func volumesGrace(l *Live) grace {

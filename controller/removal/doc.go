@@ -1,6 +1,7 @@
-// Package removal holds the rules for the removal of lost units that Grids and NodeGroups share:
-// how many may be removed within an hour (budget.go, spent.go), how long a controller has watched
-// before (watch.go), and which of them a person has released by name (releases.go).
+// Package removal holds the rules for the removal of lost units, and of Grids from clusters, that
+// Grids, NodeGroups and the hub share: how long they are kept (grace.go), how many may be removed
+// within an hour (budget.go, spent.go), how long a controller has watched before (watch.go), and
+// which of them a person has released by name (releases.go).
 //
 // Invariant: what cannot be read allows nothing.
 //

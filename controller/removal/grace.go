@@ -1,0 +1,19 @@
+package removal
+
+import (
+	"fmt"
+	"time"
+)
+
+// ParseGrace reads for how long something that is lost is kept: a duration such as 30m or 0s, or
+// never, which is negative.
+func ParseGrace(text string) (time.Duration, error) {
+	if text == "never" {
+		return -1, nil
+	}
+	grace, err := time.ParseDuration(text)
+	if err != nil || grace < 0 {
+		return 0, fmt.Errorf("%.80q is neither a duration nor never: write for example 30m, 0s or never", text)
+	}
+	return grace, nil
+}
