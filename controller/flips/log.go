@@ -1,0 +1,150 @@
+package flips
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gridproxy/topology/excerpt"
+)
+
+const (
+	// Default is how many new values of a key a Node may bring within a Window.
+	Default = 5
+	// Window is for how long a value counts that a Node has brought.
+	Window = 24 * time.Hour
+	// reportPause is how often the same Node is reported at most.
+	reportPause = time.Hour
+)
+
+// Log is which Nodes have brought new values of one label key, or of several keys together. The
+// zero Log is empty. A Log is never changed: Admit returns another one. It can be lost: then each
+// Node may bring as many again.
+type Log struct {
+	key   string
+	nodes map[string]node // by name
+}
+
+type node struct {
+	brought  []brought // at most as many as allowed
+	reported time.Time
+}
+
+type brought struct {
+	value string
+	at    time.Time
+}
+
+// Refusal is a new value that a Node may not bring now.
+type Refusal struct {
+	Node, Value string
+	Until       time.Time // when it may
+}
+
+// Message says in an Event what has been refused, and what to do. what names the value's key.
+func (r Refusal) Message(what string, allowed int) string {
+	return fmt.Sprintf("Node %s has brought %d new values of %s within %s, as many as --new-units-per-node allows; %s is no unit until %s: "+
+		"find out who labels the Node, or raise the flag", r.Node, allowed, what, Window, excerpt.Quoted(r.Value), r.Until.UTC().Format(time.RFC3339))
+}
+
+// Admission is what Admit returns.
+type Admission struct {
+	Log Log
+	// Refused are the values that no Node may bring now, with the time when one may.
+	Refused map[string]time.Time
+	// Report are the refusals that are due to be reported: of each Node one within reportPause.
+	Report []Refusal
+}
+
+// Refuses reports whether no Node may bring a value now.
+func (a Admission) Refuses(value string) bool {
+	_, refused := a.Refused[value]
+	return refused
+}
+
+// Next returns when the first refused value may be brought; zero if none is refused.
+func (a Admission) Next() (next time.Time) {
+	for _, until := range a.Refused {
+		if next.IsZero() || until.Before(next) {
+			next = until
+		}
+	}
+	return next
+}
+
+// Admit decides which new values of a key make a unit. fresh has the Nodes that carry each of them,
+// sorted; a value is new if there is no unit of it. A value that one of its Nodes has brought
+// before is admitted. Otherwise the first Node with room brings it. allowed is how many each Node
+// may bring within a Window; 0: any number.
+func (l Log) Admit(key string, fresh map[string][]string, allowed int, now time.Time) Admission {
+	if l.key != key || allowed == 0 {
+		l = Log{}
+	}
+	if len(fresh) == 0 || allowed == 0 {
+		return Admission{Log: l}
+	}
+	a := Admission{Log: Log{key: key, nodes: l.current(now)}}
+	for _, value := range slices.Sorted(maps.Keys(fresh)) {
+		if until := a.Log.bring(value, fresh[value], allowed, now); !until.IsZero() {
+			a.refuse(value, fresh[value], until, now)
+		}
+	}
+	return a
+}
+
+// current returns what still counts. A time in the future is from a clock that was wrong.
+func (l Log) current(now time.Time) map[string]node {
+	isWithin := func(at time.Time, age time.Duration) bool { return !at.After(now) && now.Sub(at) < age }
+	nodes := make(map[string]node, len(l.nodes))
+	for name, n := range l.nodes {
+		n.brought = slices.DeleteFunc(slices.Clone(n.brought), func(b brought) bool { return !isWithin(b.at, Window) })
+		if !isWithin(n.reported, reportPause) {
+			n.reported = time.Time{}
+		}
+		if len(n.brought) > 0 || !n.reported.IsZero() {
+			nodes[name] = n
+		}
+	}
+	return nodes
+}
+
+// bring records which Node brings the value. If none has room, it returns when one will.
+func (l Log) bring(value string, names []string, allowed int, now time.Time) (until time.Time) {
+	for _, name := range names {
+		n := l.nodes[name]
+		if i := slices.IndexFunc(n.brought, func(b brought) bool { return b.value == value }); i >= 0 {
+			n.brought = append(slices.Delete(n.brought, i, i+1), brought{value: value, at: now}) // it counts from now on
+			l.nodes[name] = n
+			return time.Time{}
+		}
+	}
+	for _, name := range names {
+		n := l.nodes[name]
+		if len(n.brought) < allowed {
+			n.brought = append(n.brought, brought{value: value, at: now})
+			l.nodes[name] = n
+			return time.Time{}
+		}
+		// The Node has room when so many have expired that fewer than allowed are left.
+		if room := n.brought[len(n.brought)-allowed].at.Add(Window); until.IsZero() || room.Before(until) {
+			until = room
+		}
+	}
+	return until
+}
+
+// refuse records that no Node may bring the value, and reports those that were not reported lately.
+func (a *Admission) refuse(value string, names []string, until, now time.Time) {
+	if a.Refused == nil {
+		a.Refused = map[string]time.Time{}
+	}
+	a.Refused[value] = until
+	for _, name := range names {
+		if n := a.Log.nodes[name]; n.reported.IsZero() {
+			n.reported = now
+			a.Log.nodes[name] = n
+			a.Report = append(a.Report, Refusal{Node: name, Value: value, Until: until})
+		}
+	}
+}
