@@ -32,6 +32,10 @@ type Config struct {
 	Grace time.Duration
 	// Budget is how many lost units of a group are removed within an hour.
 	Budget removal.Budget
+	// MaxUnits is how many units a group may find; 0: no limit.
+	MaxUnits int
+	// NewUnits is how many new units one Node may have a group find within a day; 0: any number.
+	NewUnits int
 	// DefaultUnit is the name of the unit of all Nodes, made once if it is absent; "": none is
 	// made.
 	DefaultUnit string
@@ -57,7 +61,8 @@ func Add(m manager.Manager, c Config) error {
 	alone := true // names of controllers are unique per process, but a process may have several managers
 	uses := newUses(m.GetCache())
 	r := &reconciler{
-		client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, defaultUnit: c.DefaultUnit, nodes: newNodeMemory(),
+		client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, maxUnits: c.MaxUnits, newUnits: c.NewUnits,
+		defaultUnit: c.DefaultUnit, nodes: newNodeMemory(),
 		events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(), uses: uses, privileged: c.AllowPrivilegedSetNode,
 	}
 	built, err := controller.New("Sites", m, controller.Options{

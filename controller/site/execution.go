@@ -101,11 +101,15 @@ func (e *execution) create(ctx context.Context, u *v1alpha2.NodeUnit) error {
 	return nil
 }
 
-// node writes to a Node. The taints come first, since they have to meet the version that they were
-// read from.
+// node writes to a Node. Taints and records come first. What follows must meet the version that
+// this write has made: nothing that a kubelet writes in between is taken for ours.
 func (e *execution) node(ctx context.Context, s assign.NodeStep) error {
-	for _, write := range []func(context.Context, assign.NodeStep) error{e.taint, e.apply, e.drop} {
-		if err := write(ctx, s); err != nil {
+	writes := []func(context.Context, *assign.NodeStep) error{e.restricted, e.apply, e.drop, e.recordTaints}
+	if s.Overclaims {
+		writes = []func(context.Context, *assign.NodeStep) error{e.disclaim}
+	}
+	for _, write := range writes {
+		if err := write(ctx, &s); err != nil {
 			if err = e.tolerate(err); err != nil {
 				return fmt.Errorf("writing to Node %s: %w", s.Name, err)
 			}
@@ -120,25 +124,49 @@ func (e *execution) node(ctx context.Context, s assign.NodeStep) error {
 	return nil
 }
 
-func (e *execution) taint(ctx context.Context, s assign.NodeStep) error {
-	if s.Taints == nil {
+// disclaim removes our entry from managedFields of a Node that says that we have applied more than
+// labels and annotations. The next decision applies what is ours again.
+func (e *execution) disclaim(ctx context.Context, s *assign.NodeStep) error {
+	e.again.Store(true)
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := e.live.List(ctx, nodes, client.MatchingFields{"metadata.name": s.Name}); err != nil || len(nodes.Items) == 0 {
+		return err
+	}
+	n := &nodes.Items[0]
+	at := slices.IndexFunc(n.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == assign.Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == ""
+	})
+	if at < 0 {
 		return nil
 	}
-	var record any // none is written as no annotation
-	if s.Taints.Ours != "" {
-		record = s.Taints.Ours
+	patch := fmt.Appendf(nil, `[{"op": "replace", "path": "/metadata/resourceVersion", "value": %q}, {"op": "remove", "path": "/metadata/managedFields/%d"}]`, n.ResourceVersion, at)
+	err := e.client.Patch(ctx, n, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(assign.Manager))
+	if err == nil {
+		e.memory.wrote(n)
 	}
-	return e.patchNode(ctx, s, map[string]any{
-		"metadata": map[string]any{
-			"uid": s.UID, "resourceVersion": s.ResourceVersion,
-			"annotations": map[string]any{v1alpha2.AnnotationTaints: record},
-		},
-		"spec": map[string]any{"taints": s.Taints.All},
-	})
+	return err
+}
+
+// restricted writes taints with their records, and removes restricted labels with theirs, in one
+// patch.
+func (e *execution) restricted(ctx context.Context, s *assign.NodeStep) error {
+	if s.Taints == nil && len(s.Restricted) == 0 {
+		return nil
+	}
+	labels := map[string]any{} // null would remove all
+	for key, value := range s.Restricted {
+		labels[key] = value
+	}
+	patch := map[string]any{"metadata": map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion, "labels": labels}}
+	if s.Taints != nil {
+		patch["spec"] = map[string]any{"taints": *s.Taints}
+	}
+	return e.patchNode(ctx, s, patch)
 }
 
 // apply sets metadata.uid. Without it, an apply would create a Node that has just been deleted.
-func (e *execution) apply(ctx context.Context, s assign.NodeStep) error {
+func (e *execution) apply(ctx context.Context, s *assign.NodeStep) error {
 	if s.Apply == nil {
 		return nil
 	}
@@ -146,19 +174,35 @@ func (e *execution) apply(ctx context.Context, s assign.NodeStep) error {
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	o.SetName(s.Name)
 	o.SetUID(s.UID)
-	if s.Guarded {
-		o.SetResourceVersion(s.ResourceVersion)
-	}
+	o.SetResourceVersion(s.ResourceVersion)
 	o.SetLabels(s.Apply.Labels)
 	o.SetAnnotations(s.Apply.Annotations)
 	if err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(assign.Manager), client.ForceOwnership); err != nil {
 		return err
 	}
+	s.ResourceVersion = o.GetResourceVersion()
 	e.memory.wrote(o)
 	return nil
 }
 
-func (e *execution) drop(ctx context.Context, s assign.NodeStep) error {
+// recordTaints writes the annotation that a release without records reads.
+func (e *execution) recordTaints(ctx context.Context, s *assign.NodeStep) error {
+	if s.TaintRecord == nil {
+		return nil
+	}
+	var record any // none is written as no annotation
+	if *s.TaintRecord != "" {
+		record = *s.TaintRecord
+	}
+	err := e.patchNode(ctx, s, map[string]any{"metadata": map[string]any{"uid": s.UID, "annotations": map[string]any{v1alpha2.AnnotationTaints: record}}})
+	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		log.FromContext(ctx).Info("the Node has no room for an annotation that only an earlier release reads", "node", s.Name, "annotation", v1alpha2.AnnotationTaints)
+		return nil
+	}
+	return err
+}
+
+func (e *execution) drop(ctx context.Context, s *assign.NodeStep) error {
 	if len(s.Drop.Labels)+len(s.Drop.Annotations) == 0 {
 		return nil
 	}
@@ -174,11 +218,15 @@ func (e *execution) drop(ctx context.Context, s assign.NodeStep) error {
 	}})
 }
 
-func (e *execution) patchNode(ctx context.Context, s assign.NodeStep, patch map[string]any) error {
+func (e *execution) patchNode(ctx context.Context, s *assign.NodeStep, patch map[string]any) error {
 	n := &metav1.PartialObjectMetadata{}
 	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	n.SetName(s.Name)
-	return e.patch(ctx, n, patch)
+	err := e.patch(ctx, n, patch)
+	if err == nil {
+		s.ResourceVersion = n.ResourceVersion
+	}
+	return err
 }
 
 // object writes to a unit or group.

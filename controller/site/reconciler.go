@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/flips"
 	"gridproxy/controller/removal"
 	"gridproxy/controller/site/assign"
+	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,12 +29,16 @@ type reconciler struct {
 	now    func() time.Time
 	grace  time.Duration
 	budget removal.Budget
+	// maxUnits is how many units a group may find, newUnits how many one Node may bring; 0: no limit.
+	maxUnits, newUnits int
+	flips              map[types.UID]flips.Log // by group
 	// watched is when everything was observed first.
 	watched time.Time
 	// defaultUnit is the name of the unit that is still to be made, "" once it has been seen.
 	defaultUnit string
 	memory      *memory
 	nodes       *nodeMemory
+	foreign     foreign
 	uses        *uses
 	privileged  bool // setNode may set what is privileged
 	events      events.EventRecorder
@@ -53,7 +59,14 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	}
 	plan := assign.Decide(observed)
+	r.flips = plan.Flips
 	r.metrics.summary.Store(&plan.Summary)
+	r.foreign = r.foreign.report(plan.Foreign, observed.Now, r.events)
+	for _, s := range plan.Refused {
+		g := &v1alpha2.NodeGroup{}
+		g.Name, g.UID = s.Group, s.UID
+		r.events.Eventf(g, nil, corev1.EventTypeWarning, "TooManyNewUnits", "Reconcile", "%s", excerpt.Message(s.Note))
+	}
 	e := execution{reconciler: r, stale: stale}
 	e.again.Store(len(stale) > 0) // the event that shows what was written may look like no change
 	if err := e.run(ctx, plan); err != nil {
@@ -74,7 +87,10 @@ func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, sta
 	var nodes corev1.NodeList
 	var units v1alpha2.NodeUnitList
 	var groups v1alpha2.NodeGroupList
-	observed = assign.Observed{Now: r.now(), Grace: r.grace, Budget: r.budget, AllowPrivileged: r.privileged}
+	observed = assign.Observed{
+		Now: r.now(), Grace: r.grace, Budget: r.budget, AllowPrivileged: r.privileged,
+		MaxUnits: r.maxUnits, NewUnits: r.newUnits, Flips: r.flips,
+	}
 	if r.watched.IsZero() { // the caches have synced, and this replica leads
 		r.watched = observed.Now
 	}

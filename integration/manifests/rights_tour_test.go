@@ -265,7 +265,8 @@ func (r *tour) stray() error {
 func (r *tour) leave() error {
 	r.RemoveLabels(r.t, "n4", "zone-"+r.name)
 	return errors.Join(
-		r.patch(units, "", r.name+"-c", `{"spec": {"nodes": ["ghost"]}}`),
+		// It loses all its Nodes, and a Grid names the key: that is to be allowed.
+		r.patch(units, "", r.name+"-c", `{"metadata": {"annotations": {"site.superedge.io/allow-removal": "site-`+r.name+`"}}, "spec": {"nodes": ["ghost"]}}`),
 		r.patch(units, "", r.name+"-a", `{"spec": {"nodes": ["n2"]}}`),
 		r.patch(services, r.name, "web", `{"spec": {"template": {"clusterIP": "None"}}}`),
 	)

@@ -140,3 +140,34 @@ func observed(t *testing.T, c *nodes.Cluster, name string) {
 		return err
 	})
 }
+
+// TestTaintsOfUnits: what the older controller has set on a Node without a record goes with its
+// unit after the upgrade, and what today's has set goes after the way back.
+func TestTaintsOfUnits(t *testing.T) {
+	need.Root(t)
+	before, today := releases(t)
+	c := nodes.ForTest(t, nodes.Options{})
+	c.AddNodes(t, nodes.Node{Name: "bj-1"})
+	carries := func(want string) {
+		t.Helper()
+		wait.Until(t, "what the unit sets is on its Node: "+want, func() error {
+			got, err := c.Kubectl("get", "node/bj-1", "-o", `jsonpath={.spec.taints[*].key} {.metadata.labels.rack\.k8s\.io/x}`)
+			return errors.Join(err, wait.Check(strings.TrimSpace(got) == want, "%q", got))
+		})
+	}
+	running := start(t, c, before)
+	for _, next := range []release{today, before} {
+		running.WaitReady(t)
+		c.Apply(t, `{apiVersion: site.superedge.io/v1alpha2, kind: NodeUnit, metadata: {name: beijing}, spec: {nodes: [bj-1], setNode: {
+			labels: {rack.k8s.io/x: "7"}, taints: [{key: edge, effect: NoSchedule}]}}}`)
+		carries("edge 7")
+		running.Stop()
+		running = start(t, c, next)
+		c.MustKubectl(t, "wait", "nodeunit/beijing", "--for=jsonpath={.status.readyRate}=1/1", "--timeout=180s")
+		if next.name == today.name {
+			c.MustKubectl(t, "wait", "nodeunit/beijing", "--for=jsonpath={.status.restrictedRecorded}=true", "--timeout=180s")
+		}
+		c.MustKubectl(t, "delete", "nodeunit/beijing")
+		carries("")
+	}
+}

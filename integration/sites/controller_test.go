@@ -191,12 +191,13 @@ func (r *running) patchNode(name, manager, patch string, subresources ...string)
 	}
 }
 
-// labels waits until a Node has exactly these labels besides kubernetes.io/os.
+// labels waits until a Node has exactly these labels besides kubernetes.io/os and records.
 func (r *running) labels(node, want string) {
 	r.t.Helper()
 	wait.Until(r.t, "labels of Node "+node, func() error {
 		labels := r.get(node).Labels
 		delete(labels, "kubernetes.io/os")
+		maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha2.RecordPrefix) })
 		var all []string
 		for _, key := range slices.Sorted(maps.Keys(labels)) {
 			all = append(all, key+"="+labels[key])

@@ -67,14 +67,15 @@ func TestRest(t *testing.T) {
 			"annotations": {"note-%d": "x"}, "taints": [{"key": "k-%d", "effect": "PreferNoSchedule"}]}}`, i, i)), "create", "-f", "-")
 		r.readyRate(fmt.Sprintf("u-%d", i), "20/20")
 	}
-	// The API server adds a taint of its own to every new Node: not-ready.
+	// The API server adds a taint of its own to every new Node: not-ready. Each of the others has a
+	// record, a label.
 	wait.Until(r.t, "all Nodes have everything", func() error {
 		nodes, err := r.api.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
 		for _, n := range nodes.Items {
-			if len(n.Spec.Taints) != 6 || len(n.Labels) != 7 || len(n.Annotations) != 6 {
+			if len(n.Spec.Taints) != 6 || len(n.Labels) != 12 || len(n.Annotations) != 6 {
 				return fmt.Errorf("%s: %v %v %v", n.Name, n.Labels, n.Annotations, n.Spec.Taints)
 			}
 		}

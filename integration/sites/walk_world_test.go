@@ -3,6 +3,7 @@ package sites
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,6 +107,9 @@ func table(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// recordedLine is of fields of the status that SuperEdge does not have.
+var recordedLine = regexp.MustCompile(`(?m)^ *(Restricted Recorded|Settled Generation): .*$`)
+
 // describes waits until kubectl describe prints the manual's facts, all of them from the spec on.
 func (w *walk) describes(kind, name, want string) {
 	w.t.Helper()
@@ -116,6 +120,7 @@ func (w *walk) describes(kind, name, want string) {
 			return err
 		}
 		head, facts, _ := strings.Cut(out, "\nSpec:")
+		facts = recordedLine.ReplaceAllString(facts, "")
 		if !strings.Contains(words(head), "API Version: site.superedge.io/v1alpha2 Kind:") {
 			return fmt.Errorf("it is not of v1alpha2: %s", head)
 		}

@@ -84,7 +84,7 @@ const (
 	takeoverTests    = "^(TestCommandLine|TestTakeover|TestDaemonTakesOver|TestKubeProxyGoesOn|TestShadow|TestTrialBesideKubeProxy)$"
 	takeoverOfLegacy = takeoverTests + "/^legacy$"
 	sitesSoakTest    = "^TestSitesSoak$"
-	upgradeTests     = "^(TestController|TestDaemon)$"
+	upgradeTests     = "^(TestController|TestDaemon|TestTaintsOfUnits)$"
 )
 
 // nodeSuites returns the suites of the node daemon.

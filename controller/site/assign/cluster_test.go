@@ -139,6 +139,26 @@ func (c *cluster) take(p assign.Plan) {
 
 func (c *cluster) takeNode(s assign.NodeStep) {
 	n := c.nodes[s.Name]
+	if s.Overclaims {
+		c.writes++
+		n.ManagedFields = slices.DeleteFunc(n.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+			return e.Manager == assign.Manager && e.Operation == metav1.ManagedFieldsOperationApply
+		})
+		return
+	}
+	if len(s.Restricted) > 0 || s.Taints != nil {
+		c.writes++
+	}
+	for key, value := range s.Restricted {
+		if value == nil {
+			delete(n.Labels, key)
+			continue
+		}
+		n.Labels[key] = *value
+	}
+	if s.Taints != nil {
+		n.Spec.Taints = *s.Taints
+	}
 	if s.Apply != nil {
 		c.writes++
 		apply(n, s.Apply.Labels, s.Apply.Annotations)
@@ -153,11 +173,9 @@ func (c *cluster) takeNode(s assign.NodeStep) {
 		}
 		disown(n, func(metav1.ManagedFieldsEntry) bool { return true }, s.Drop.Labels, s.Drop.Annotations)
 	}
-	if s.Taints != nil {
+	if s.TaintRecord != nil {
 		c.writes++
-		n.Spec.Taints = s.Taints.All
-		n.Annotations[v1alpha2.AnnotationTaints] = s.Taints.Ours
-		if s.Taints.Ours == "" {
+		if n.Annotations[v1alpha2.AnnotationTaints] = *s.TaintRecord; *s.TaintRecord == "" {
 			delete(n.Annotations, v1alpha2.AnnotationTaints)
 		}
 	}
@@ -169,6 +187,11 @@ func apply(n *corev1.Node, labels, annotations map[string]string) {
 		return e.Manager == assign.Manager && e.Operation == metav1.ManagedFieldsOperationApply
 	}
 	owned, foreign := assign.ReadNode(n).Owned, assign.ReadNode(n).Foreign
+	for _, e := range n.ManagedFields {
+		if isOurs(e) && strings.Contains(string(e.FieldsV1.GetRawBytes()), "f:taints") {
+			n.Spec.Taints = nil // which the apply does not name
+		}
+	}
 	for key := range owned.Labels {
 		if _, stays := labels[key]; !stays && !foreign.Labels.Has(key) {
 			delete(n.Labels, key)
@@ -272,10 +295,13 @@ func mergeInto(into, patch map[string]any) {
 	}
 }
 
-// labels are a Node's, sorted, "k=v".
+// labels are a Node's without records, sorted, "k=v".
 func (c *cluster) labels(node string) string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(c.nodes[node].Labels)) {
+		if strings.HasPrefix(key, v1alpha2.RecordPrefix) {
+			continue
+		}
 		all = append(all, key+"="+c.nodes[node].Labels[key])
 	}
 	return strings.Join(all, " ")

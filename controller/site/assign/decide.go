@@ -7,6 +7,7 @@ import (
 	"gridproxy/controller/api/site/v1alpha2"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Decide returns what to write so that Nodes, units and groups are what units and groups ask for.
@@ -18,6 +19,7 @@ func Decide(observed Observed) Plan {
 		u.findWishes(d.AllowPrivileged)
 		u.readSelector(d.nodeByName)
 	}
+	d.findEdited()
 	d.findKept()
 	findMembers(d.nodes, d.nodeByName, d.units, d.keeps)
 	d.planNodes()
@@ -43,13 +45,19 @@ type decision struct {
 	unitByName  map[string]*unit
 	groupByName map[string]*group
 
-	leaves gone
-	stale  bool // of some Node it is not known what it carries
+	leaves     gone
+	stale      bool             // of some Node it is not known what it carries
+	unrecorded sets.Set[string] // Nodes that may lack records
+	written    sets.Set[string] // Nodes that are written to
+	keeping    sets.Set[string] // those of which labels are recorded as kept
+	// unannounced are the units of which an edit takes most Nodes, and whose status does not say so
+	// yet.
+	unannounced []*unit
 }
 
 func newDecision(observed Observed) *decision {
 	d := &decision{
-		Observed: observed, edits: map[string]edit{}, keeps: map[string]map[string]string{}, leaves: newGone(),
+		Observed: observed, edits: map[string]edit{}, keeps: map[string]map[string]string{}, leaves: newGone(), unrecorded: sets.New[string](), written: sets.New[string](), keeping: sets.New[string](),
 		nodeByName: map[string]*Node{}, unitByName: map[string]*unit{}, groupByName: map[string]*group{},
 	}
 	for i := range observed.Nodes {
@@ -73,7 +81,10 @@ func newDecision(observed Observed) *decision {
 // findUnits says which units each group holds, and which have to be made.
 func (d *decision) findUnits() {
 	for _, g := range d.groups {
-		find := g.find(d.nodes)
+		find := g.find(d.nodes, d.unitByName)
+		if len(g.keys) > 0 {
+			d.admit(g, find)
+		}
 		d.finds = append(d.finds, find)
 		g.findUnits(d.units, find)
 		for name := range find {
@@ -108,8 +119,21 @@ func (d *decision) planNodes() {
 		}
 		all.add(n.Name, reported)
 		// Conflicts about a stale Node are reported too.
-		if step := newNodeStep(n, requested[n.Name], keeps, d.leaves); step != nil && !n.Stale {
+		step, foreign := newNodeStep(n, requested[n.Name], keeps, d.leaves)
+		if n.Stale || step != nil && step.Converts {
+			d.unrecorded.Insert(n.Name)
+		}
+		if step != nil {
+			d.written.Insert(n.Name)
+			if len(step.Kept) > 0 {
+				d.keeping.Insert(n.Name)
+			}
+		}
+		if step != nil && !n.Stale && !d.waits(n) {
 			d.plan.Nodes = append(d.plan.Nodes, *step)
+		}
+		if foreign != nil {
+			d.plan.Foreign = append(d.plan.Foreign, Foreign{Node: n.Name, UID: n.UID, Taints: foreign})
 		}
 	}
 	all.report(d.unitByName, d.groupByName, d.Uses, &d.plan.Summary)
@@ -126,6 +150,8 @@ func (d *decision) planUnits() {
 		clean := !d.stale && u.clean(d.leaves)
 		if !u.leaving() {
 			u.followGroups(d.edits[u.Name], d.settled)
+			u.settled = d.settledGeneration(u)
+			u.recorded = !u.converts() || !slices.ContainsFunc(u.nodes, func(n *Node) bool { return d.unrecorded.Has(n.Name) })
 		}
 		if p := unitPatch(u, d.edits[u.Name], clean, metav1.NewTime(d.Now), &d.plan.Summary); p != nil {
 			d.plan.Units = append(d.plan.Units, *p)

@@ -150,7 +150,7 @@ func TestS06(t *testing.T) {
 	}
 	// Only half of it is done.
 	half := p.Nodes[0]
-	half.Taints = nil
+	half.Taints, half.Restricted = nil, nil // one patch
 	c.takeNode(half)
 	if p := c.decide(); len(p.Units) != 0 {
 		t.Errorf("the taint is still there, and yet: %s", text(p.Units))
@@ -355,8 +355,8 @@ func TestTakeover(t *testing.T) {
 	n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: "NoSchedule"}}
 	own(n, "kubectl-label", metav1.ManagedFieldsOperationUpdate, map[string]string{"mine": ""}, nil)
 	n.Labels["mine"] = "x"
-	c.unit("u", `{"nodes": ["a"], "setNode": {"labels": {"u": "nodeunits.superedge.io", "g": "u", "disk": "hdd"}, "taints": [{"key": "k", "effect": "NoSchedule"}]}}`).
-		Labels = map[string]string{"g": v1alpha2.GroupMark}
+	u := c.unit("u", `{"nodes": ["a"], "setNode": {"labels": {"u": "nodeunits.superedge.io", "g": "u", "disk": "hdd"}, "taints": [{"key": "k", "effect": "NoSchedule"}]}}`)
+	u.Labels, u.Finalizers = map[string]string{"g": v1alpha2.GroupMark}, []string{v1alpha2.FinalizerUnit}
 	c.group("g", `{"nodeUnits": ["u"]}`)
 	c.settle()
 	c.want("a", "disk=hdd g=u mine=x site.superedge.io/kins-role=server u=nodeunits.superedge.io")

@@ -6,8 +6,11 @@
 //	node_labels.go  which labels, annotations and taints a NodeUnit writes; conflicts of units
 //	unit.go         which Nodes a unit holds; selection.go: selectors that read what units write
 //	node_index.go   which Nodes a selector is asked about; change.go: which changes of a Node matter
-//	group.go        which units a group holds; find.go: the units that it finds by label values
+//	group.go        which units a group holds; find.go: the units that it finds by label values;
+//	                new_units.go: which of them may be made
 //	node.go         which labels and annotations of a Node change; taint.go: which taints
+//	record.go       what is restricted, which of it is ours, and what changes of it
+//	settled.go      from which Nodes an edit of a unit takes labels
 //	in_use.go       which labels a Node keeps after its unit or group; kept.go: how that is reported;
 //	                uses.go: which label keys Grids and Services name
 //	owner.go        which keys of a Node are ours

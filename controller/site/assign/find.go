@@ -41,35 +41,48 @@ func sha1Hex(s string) string {
 }
 
 // find are the units that the group's keys ask for, by name. A Node that lacks a key, or has an
-// empty value, asks for none. If two combinations of values result in one name, the first by its
-// values gets it.
-func (g *group) find(nodes []*Node) map[string]found {
+// empty value, asks for none. If two combinations of values result in one name, the one for which
+// the unit exists gets it, else the first by its values.
+func (g *group) find(nodes []*Node, exists map[string]*unit) map[string]found {
 	if len(g.keys) == 0 || g.leaving() || v1alpha2.ValidateName(g.Name) != nil {
 		return nil
 	}
 	wanted := map[string]found{}
 	for _, n := range nodes {
-		values := make([]string, len(g.keys))
-		for i, key := range g.keys {
-			values[i] = n.Labels[key]
-		}
-		if slices.Contains(values, "") {
+		f, asks := g.findFor(n)
+		if !asks {
 			continue
-		}
-		f := found{name: FindName(values), pairs: map[string]string{}}
-		for i, key := range g.keys {
-			f.pairs[key] = values[i]
 		}
 		before, taken := wanted[f.name]
 		if !taken || maps.Equal(before.pairs, f.pairs) {
 			wanted[f.name] = f
 			continue
 		}
+		first, other := min2(before, f), max2(before, f)
+		if u := exists[f.name]; u != nil && g.isMadeFor(u, other) { // a Node cannot take its name away by a label
+			first, other = other, first
+		}
 		g.conflict("Nodes with %s and Nodes with %s would both form a unit named %s; only the first do: change the labels of the others",
-			spell(min2(before, f).pairs), spell(max2(before, f).pairs), f.name)
-		wanted[f.name] = min2(before, f)
+			spell(first.pairs), spell(other.pairs), f.name)
+		wanted[f.name] = first
 	}
 	return wanted
+}
+
+// findFor returns the unit that the group's keys ask for because of a Node, and whether they do.
+func (g *group) findFor(n *Node) (f found, asks bool) {
+	values := make([]string, len(g.keys))
+	for i, key := range g.keys {
+		values[i] = n.Labels[key]
+	}
+	if slices.Contains(values, "") {
+		return found{}, false
+	}
+	f = found{name: FindName(values), pairs: map[string]string{}}
+	for i, key := range g.keys {
+		f.pairs[key] = values[i]
+	}
+	return f, true
 }
 
 func min2(a, b found) found { return slices.MinFunc([]found{a, b}, compareFound) }
@@ -92,17 +105,21 @@ func (g *group) hasFound(u *unit, wanted map[string]found) bool {
 	if len(g.keys) == 0 {
 		return false
 	}
-	made := u.Labels[v1alpha2.LabelKeysHash] == keysHash(g.keys)
 	f, isWanted := wanted[u.Name]
 	if !isWanted {
-		return made && u.Labels[g.Name] == v1alpha2.GroupMark
+		return u.Labels[v1alpha2.LabelKeysHash] == keysHash(g.keys) && u.Labels[g.Name] == v1alpha2.GroupMark
 	}
-	// A unit of SuperEdge may lack a selector (S-08).
-	if made && u.Spec.Selector != nil && maps.Equal(u.Spec.Selector.MatchLabels, f.pairs) {
+	if g.isMadeFor(u, f) {
 		return true
 	}
 	g.conflict("the NodeUnit %s was not made for Nodes with %s, which the group needs: rename it, or change the labels", u.Name, spell(f.pairs))
 	return false
+}
+
+// isMadeFor reports whether the unit was created for the group's keys and these values.
+func (g *group) isMadeFor(u *unit, f found) bool {
+	// A unit of SuperEdge may lack a selector (S-08).
+	return u.Labels[v1alpha2.LabelKeysHash] == keysHash(g.keys) && u.Spec.Selector != nil && maps.Equal(u.Spec.Selector.MatchLabels, f.pairs)
 }
 
 // create are the units that groups have found and that do not exist. Each has an owner reference to
@@ -139,7 +156,6 @@ func (g *group) newUnit(f found) *v1alpha2.NodeUnit {
 			Name:            f.name,
 			Labels:          map[string]string{v1alpha2.LabelKeysHash: keysHash(g.keys), g.Name: v1alpha2.GroupMark},
 			Annotations:     maps.Clone(f.pairs),
-			Finalizers:      []string{v1alpha2.FinalizerUnit},
 			OwnerReferences: []metav1.OwnerReference{g.owner()},
 		},
 		Spec: v1alpha2.NodeUnitSpec{Type: "edge", Selector: &v1alpha2.Selector{MatchLabels: f.pairs}},
@@ -153,7 +169,7 @@ func (g *group) owner() metav1.OwnerReference {
 // newDefault is the unit of all Nodes, as SuperEdge makes it.
 func newDefault(name string) *v1alpha2.NodeUnit {
 	return &v1alpha2.NodeUnit{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha2.FinalizerUnit}},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha2.NodeUnitSpec{
 			Type: "other", Selector: &v1alpha2.Selector{MatchLabels: map[string]string{"kubernetes.io/os": "linux"}},
 		},

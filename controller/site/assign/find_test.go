@@ -239,3 +239,76 @@ func TestRowsAreFull(t *testing.T) {
 		t.Errorf("%d units are left, %d are deleted next, looked at again after %s", len(c.units), len(p.Delete), p.Recheck)
 	}
 }
+
+// TestNewUnits: a Node that takes a thousand values within three hours has a group find five units
+// more than its ten. No removal is held for that, and a real new site has its unit immediately.
+// Above the limit of units none is made.
+func TestNewUnits(t *testing.T) {
+	c := newCluster(t)
+	c.observed.NewUnits, c.observed.MaxUnits, c.observed.Budget = 5, 100, budget(t, "100%")
+	for i := range 10 {
+		c.node(fmt.Sprint("n", i), "kubelet", fmt.Sprint("zone=z", i))
+	}
+	c.group("g", `{"autoFindNodeKeys": ["zone"]}`)
+	c.settle()
+	found, reports := map[string]bool{}, 0
+	turn := func() assign.Plan {
+		p := c.decide()
+		reports += len(p.Refused)
+		c.observed.Flips = p.Flips
+		c.settle()
+		for name := range c.units {
+			found[name] = true
+		}
+		return p
+	}
+	for i := range 1000 {
+		c.node("evil", "kubelet", fmt.Sprint("zone=evil-", i))
+		turn()
+		for _, condition := range c.groups["g"].Status.Conditions {
+			t.Fatalf("with %d values: %s", i, text(condition))
+		}
+		c.observed.Now = c.observed.Now.Add(10 * time.Second)
+	}
+	if len(found) != 15 || reports != 3 {
+		t.Fatalf("%d units, %d reports", len(found), reports)
+	}
+	c.node("evil", "kubelet", "zone=site")
+	c.node("honest", "kubelet", "zone=site")
+	if turn(); c.units["site"] == nil {
+		t.Fatal("a new site has no unit")
+	}
+	c.node("evil", "kubelet", "zone=later")
+	p := turn()
+	c.observed.Now = c.observed.Now.Add(p.Recheck)
+	if turn(); c.units["later"] == nil || !c.observed.Now.Equal(noon.Add(24*time.Hour)) {
+		t.Fatalf("no unit at %s", c.observed.Now)
+	}
+	c.observed.MaxUnits = len(c.units)
+	c.node("more", "kubelet", "zone=more")
+	if turn(); c.units["more"] != nil || !strings.Contains(text(c.groups["g"].Status), "TooManyUnits") {
+		t.Fatalf("above the limit: %s", text(c.groups["g"].Status))
+	}
+	c.observed.MaxUnits++
+	if turn(); c.units["more"] == nil {
+		t.Fatal("no unit when there is room")
+	}
+}
+
+// TestTakenName: a Node whose values form the name of another Node's unit does not take it away.
+func TestTakenName(t *testing.T) {
+	c := newCluster(t)
+	c.node("honest", "kubelet", "a=x-y", "b=z")
+	c.group("g", `{"autoFindNodeKeys": ["a", "b"]}`)
+	c.settle()
+	c.node("evil", "kubelet", "a=x", "b=y-z") // sorts first
+	c.settle()
+	c.want("honest", "a=x-y b=z g=x-y-z x-y-z=nodeunits.superedge.io")
+	c.want("evil", "a=x b=y-z")
+	delete(c.nodes, "honest")
+	c.settle()
+	c.node("honest", "kubelet", "a=x-y", "b=z")
+	c.settle()
+	c.want("honest", "a=x-y b=z g=x-y-z x-y-z=nodeunits.superedge.io")
+	c.want("evil", "a=x b=y-z")
+}

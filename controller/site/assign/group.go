@@ -43,7 +43,7 @@ func (g *group) findUnits(units []*unit, find map[string]found) {
 	listed := sets.New(g.Spec.Units()...)
 	matches, err := g.Spec.Selector.Compile()
 	if err != nil {
-		g.report.add(v1alpha2.ConditionInvalid, "InvalidSelector", err.Error()+": the selector selects nothing; correct it")
+		g.report.add(v1alpha2.ConditionInvalid, "InvalidSelector", err.Error()+": the group keeps the units that it has; correct the selector")
 	}
 	for _, u := range units {
 		if u.Name == g.Name {
@@ -57,7 +57,8 @@ func (g *group) findUnits(units []*unit, find map[string]found) {
 		}
 		isListed := listed.Has(u.Name)
 		listed.Delete(u.Name)
-		if isListed || err == nil && matches(u.bare, u.Annotations) || g.hasFound(u, find) {
+		isSelected := err == nil && matches(u.bare, u.Annotations) || err != nil && u.Labels[g.Name] == v1alpha2.GroupMark
+		if isListed || isSelected || g.hasFound(u, find) {
 			g.units.Insert(u.Name)
 			u.groups = append(u.groups, g.Name)
 		}

@@ -25,7 +25,7 @@ func newInUse(uses *Uses, units map[string]*unit, groups map[string]*group) inUs
 		if !u.leaving() {
 			continue
 		}
-		for _, set := range []v1alpha2.SetNode{u.wishes, u.refused} {
+		for _, set := range []v1alpha2.SetNode{u.wishes, u.privileged} {
 			for key, value := range set.Labels {
 				i.leavingWishes.Insert(labelPair{key, string(value)})
 			}
@@ -38,12 +38,12 @@ func newInUse(uses *Uses, units map[string]*unit, groups map[string]*group) inUs
 // value is empty are no unit for any Service and are not kept.
 func (i inUse) keeps(n *Node) map[string]string {
 	var kept map[string]string
-	record, lost := readKeys(n.Annotations[v1alpha2.AnnotationKeptLabels]), unknown
+	lost := unknown
 	for key, value := range n.Labels {
 		if value == "" || !i.uses.mayName(key) || !n.removable(key, value) {
 			continue
 		}
-		if !record.Has(key) && !i.vanished(key, value, n, &lost) || i.allowed(key, value, n) {
+		if !n.isKept(key) && !i.vanished(key, value, n, &lost) || i.allowed(key, value, n) {
 			continue
 		}
 		if kept == nil {
@@ -56,6 +56,9 @@ func (i inUse) keeps(n *Node) map[string]string {
 
 // removable reports whether the label would be removed if no unit asked for it.
 func (n *Node) removable(key, value string) bool {
+	if restricted(key) {
+		return n.isOurs(key)
+	}
 	return n.Owned.Labels.Has(key) && !n.Foreign.Labels.Has(key) ||
 		n.Legacy.Labels.Has(key) && !reserved(key) || value == v1alpha2.UnitMark
 }
@@ -69,22 +72,25 @@ const (
 	noLostUnit
 )
 
-// vanished reports whether what put the label on the Node is gone: the unit, the group, or the
-// unit's membership of the group. A Node that has left a unit which still exists is a deliberate
-// move, and so is a change of a unit's setNode: then it is false.
+// vanished reports whether what put the label on the Node is gone: the unit, the group, the unit's
+// membership of the group, or by an edit most of the unit's Nodes or an entry of its setNode. A
+// Node that has left a unit by its own labels is a deliberate move: then it is false.
 func (i inUse) vanished(key, value string, n *Node, lost *evidence) bool {
 	if g := i.groups[key]; g != nil {
 		u := i.units[value]
-		return g.leaving() || u == nil || u.leaving() || !g.units.Has(value)
+		return g.leaving() || u == nil || u.leaving() || u.takesMost(n.Name) || !g.units.Has(value)
 	}
 	if u := i.units[key]; u != nil && value == v1alpha2.UnitMark {
-		return u.leaving()
+		return u.leaving() || u.takesMost(n.Name)
 	}
 	if u := i.units[value]; u != nil && u.Labels[key] == v1alpha2.GroupMark {
 		return true // the group went without waiting for its finalizer
 	}
-	if i.leavingWishes.Has(labelPair{key, value}) {
+	if i.leavingWishes.Has(labelPair{key, value}) || i.isEditedAway(key, value, n) {
 		return true
+	}
+	if restricted(key) {
+		return false // a Node can put a mark on itself
 	}
 	if *lost == unknown {
 		*lost = noLostUnit
@@ -101,7 +107,7 @@ func (i inUse) vanished(key, value string, n *Node, lost *evidence) bool {
 func (i inUse) carriesLostMark(n *Node) bool {
 	record := readKeys(n.Annotations[v1alpha2.AnnotationKeptLabels])
 	for key, value := range n.Labels {
-		if value == v1alpha2.UnitMark && !record.Has(key) && (i.units[key] == nil || i.units[key].leaving()) {
+		if u := i.units[key]; value == v1alpha2.UnitMark && !record.Has(key) && (u == nil || u.leaving() || u.takesMost(n.Name)) {
 			return true
 		}
 	}

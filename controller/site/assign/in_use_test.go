@@ -49,6 +49,14 @@ const (
 	inV = "g=v v=nodeunits.superedge.io"
 )
 
+// edit changes the spec of a unit as a person does.
+func (c *cluster) edit(name string, change func(*v1alpha2.NodeUnitSpec)) {
+	u := c.units[name].DeepCopy()
+	change(&u.Spec)
+	u.Generation++
+	c.units[name] = u
+}
+
 func annotate(o metav1.Object, key, value string) {
 	all := maps.Clone(o.GetAnnotations())
 	if all == nil {
@@ -117,7 +125,22 @@ func vanishings() []vanishing {
 			c.deleteUnit("u")
 			c.units["v"].Spec.Nodes = []string{"a", "c"}
 		}, inV, inV, ""},
-		{"setNode changes", "z", func(c *cluster) { c.units["u"].Spec.SetNode = nil }, "g=u u=nodeunits.superedge.io", inV, ""},
+		{"setNode changes", "z", func(c *cluster) {
+			c.edit("u", func(s *v1alpha2.NodeUnitSpec) { s.SetNode.Labels = map[string]v1alpha2.LabelValue{"z": "2"} })
+		}, "g=u u=nodeunits.superedge.io z=2", inV, ""},
+		{"an entry of setNode is edited out", "z", func(c *cluster) { c.edit("u", func(s *v1alpha2.NodeUnitSpec) { s.SetNode = nil }) }, inU, inV, "z"},
+		{"that is allowed on the unit", "z", func(c *cluster) {
+			annotate(c.units["u"], allow, "z")
+			c.edit("u", func(s *v1alpha2.NodeUnitSpec) { s.SetNode = nil })
+		}, "g=u u=nodeunits.superedge.io", inV, ""},
+		{"all Nodes are edited out of the unit", "g z", func(c *cluster) { c.edit("u", func(s *v1alpha2.NodeUnitSpec) { s.Nodes = nil }) }, "g=u z=1", inV, "g,z"},
+		{"one Node of two is edited out of the unit", "g u z", func(c *cluster) {
+			c.edit("u", func(s *v1alpha2.NodeUnitSpec) { s.Nodes = []string{"b"} })
+		}, "", inV, ""},
+		{"all are edited out, and one moves to another unit", "g z", func(c *cluster) {
+			c.edit("u", func(s *v1alpha2.NodeUnitSpec) { s.Nodes = nil })
+			c.edit("v", func(s *v1alpha2.NodeUnitSpec) { s.Nodes = []string{"a", "c"} })
+		}, "g=v v=nodeunits.superedge.io z=1", inV, "z"},
 	}
 }
 
@@ -390,4 +413,65 @@ func TestPrivilegedIsNotKept(t *testing.T) {
 	if got := c.nodes["a"].Labels; got["rack"] != "7" || got["node-restriction.kubernetes.io/pci"] != "" {
 		t.Errorf("the Node has the labels %v", got)
 	}
+}
+
+// TestMistypedSelector: a selector that cannot be read, or that excludes the unit's own Nodes,
+// changes nothing. One that selects other Nodes by mistake leaves labels in use where they are,
+// says how to remove them, and leaves no trace when it is corrected. A Node that leaves by its own
+// labels loses them.
+func TestMistypedSelector(t *testing.T) {
+	c := newCluster(t)
+	for _, n := range []string{"a", "b", "c"} {
+		c.node(n, "kubelet", "region=east")
+	}
+	c.unit("u", `{"selector": {"matchLabels": {"region": "east"}}, "setNode": {"labels": {"z": "1"}, "taints": [{"key": "t", "effect": "NoSchedule"}]}}`)
+	c.group("g", `{"selector": {"matchExpressions": [{"key": "none", "operator": "DoesNotExist"}]}}`)
+	c.uses("g")
+	c.settle()
+	const joined, stays = "g=u region=east u=nodeunits.superedge.io z=1", "g=u region=east"
+	selector := func(to v1alpha2.Selector) {
+		c.edit("u", func(s *v1alpha2.NodeUnitSpec) { s.Selector = &to })
+		c.settle()
+	}
+	region := func(to string) { selector(v1alpha2.Selector{MatchLabels: map[string]string{"region": to}}) }
+	want := func(node, labels, taints, reason string) {
+		t.Helper()
+		c.want(node, labels)
+		if got := c.taints(node); got != taints {
+			t.Errorf("the taints of %s are %q, want %q", node, got, taints)
+		}
+		if got := text(c.units["u"].Status.Conditions); (reason == "") != (got == "null") || !strings.Contains(got, reason) {
+			t.Errorf("the conditions are %s, want %s", got, reason)
+		}
+	}
+	want("a", joined, "t:NoSchedule", "")
+	selector(v1alpha2.Selector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: "in", Values: []string{"east"}}}})
+	want("a", joined, "t:NoSchedule", "InvalidSelector")
+	selector(v1alpha2.Selector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "u", Operator: "DoesNotExist"}}})
+	want("a", joined, "t:NoSchedule", "SelectorExcludesMembers")
+	region("eats")
+	want("a", stays, "", "kubectl annotate nodeunit u site.superedge.io/allow-removal=g")
+	region("east")
+	want("a", joined, "t:NoSchedule", "")
+	if got := c.nodes["a"].Annotations[record]; got != "" {
+		t.Errorf("the Node records %q as kept", got)
+	}
+	c.nodes["a"].Labels["region"] = "west"
+	c.settle()
+	want("a", "region=west", "", "")
+	want("b", joined, "t:NoSchedule", "")
+}
+
+// TestKeptMarkJoinsNothing: a mark that a Node only keeps does not make it a member of a unit whose
+// selector cannot be read.
+func TestKeptMarkJoinsNothing(t *testing.T) {
+	c := inUseCluster(t, "u")
+	c.edit("u", func(s *v1alpha2.NodeUnitSpec) { s.Nodes = nil })
+	c.settle()
+	c.want("a", "u=nodeunits.superedge.io")
+	c.edit("u", func(s *v1alpha2.NodeUnitSpec) {
+		s.Selector = &v1alpha2.Selector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "in"}}}
+	})
+	c.settle()
+	c.want("a", "u=nodeunits.superedge.io")
 }

@@ -19,33 +19,39 @@ func newGone() gone {
 }
 
 // newNodeStep is what to write to a Node so that it has what is requested, what it keeps, and
-// nothing else of ours; nil: nothing.
-func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone) *NodeStep {
+// nothing else of ours; nil: nothing. foreign are taints that it calls ours and that are not.
+func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone) (s *NodeStep, foreign []string) {
 	if c == nil {
 		c = newNodeRequests()
 	}
-	step := NodeStep{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion}
-	labels := side{what: "label ", has: n.Labels, owned: n.Owned.Labels, foreign: n.Foreign.Labels, legacy: n.Legacy.Labels}
+	step := NodeStep{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Overclaims: n.Overclaims}
+	labels := side{what: "label ", has: n.Labels, owned: n.Owned.Labels, foreign: n.Foreign.Labels, legacy: n.Legacy.Labels, restricted: v1alpha2.RestrictedKey}
 	annotations := side{what: "annotation ", has: n.Annotations, owned: n.Owned.Annotations, foreign: n.Foreign.Annotations, legacy: n.Legacy.Annotations}
-	if labels.atRest(c.labels) && annotations.atRest(c.annotations) && len(keeps) == 0 {
-		if step.Taints = taintStep(n, c.taints, leaves.taints); step.Taints == nil {
-			return nil
+	restrict := restriction{Node: n, leaves: leaves}
+	ours, lacks := restrict.labels(c.labels, keeps)
+	step.Taints, step.TaintRecord = restrict.taints(c.taints)
+	restrict.removeOrphans() // before what is claimed is named again
+	if len(keeps) > 0 || lacks || !labels.atRest(c.labels) || !annotations.atRest(c.annotations) {
+		want := Metadata{Labels: labels.want(n.Name, c.labels), Annotations: annotations.want(n.Name, c.annotations)}
+		maps.Copy(want.Labels, ours)
+		restrict.nameClaimed(want.Labels)
+		step.keep(n, keeps, want, leaves)
+		if labels.differs(want.Labels) || annotations.differs(want.Annotations) {
+			step.Apply = &want
 		}
-		return &step
+		step.Drop = Metadata{Labels: labels.drop(want.Labels), Annotations: annotations.drop(want.Annotations)}
+		labels.leaving(want.Labels, step.Drop.Labels, leaves.labels)
+		annotations.leaving(want.Annotations, step.Drop.Annotations, leaves.annotations)
 	}
-	want := Metadata{Labels: labels.want(n.Name, c.labels), Annotations: annotations.want(n.Name, c.annotations)}
-	step.keep(n, keeps, want, leaves)
-	if labels.differs(want.Labels) || annotations.differs(want.Annotations) {
-		step.Apply = &want
+	step.Converts = restrict.converts
+	if len(restrict.patch) > 0 {
+		step.Restricted = restrict.patch
+		leaves.labels.Insert(slices.Collect(maps.Keys(restrict.patch))...)
 	}
-	step.Drop = Metadata{Labels: labels.drop(want.Labels), Annotations: annotations.drop(want.Annotations)}
-	labels.leaving(want.Labels, step.Drop.Labels, leaves.labels)
-	annotations.leaving(want.Annotations, step.Drop.Annotations, leaves.annotations)
-	step.Taints = taintStep(n, c.taints, leaves.taints)
-	if step.Apply == nil && len(step.Drop.Labels)+len(step.Drop.Annotations) == 0 && step.Taints == nil {
-		return nil
+	if step.Apply == nil && len(step.Drop.Labels)+len(step.Drop.Annotations)+len(step.Restricted) == 0 && step.Taints == nil && step.TaintRecord == nil && !step.Overclaims {
+		return nil, restrict.foreign
 	}
-	return &step
+	return &step, restrict.foreign
 }
 
 // keep adds what the Node keeps to what it gets, and records it. The deletion of an object waits
@@ -54,25 +60,29 @@ func (s *NodeStep) keep(n *Node, keeps map[string]string, want Metadata, leaves 
 	if len(keeps) == 0 {
 		return
 	}
-	record := readKeys(n.Annotations[v1alpha2.AnnotationKeptLabels])
 	keys := slices.Sorted(maps.Keys(keeps))
 	for _, key := range keys {
-		want.Labels[key] = keeps[key]
-		if !record.Has(key) {
+		if !restricted(key) {
+			want.Labels[key] = keeps[key]
+		}
+		if !n.isKept(key) {
 			s.Kept = append(s.Kept, key)
 			leaves.labels.Insert(key)
 		}
 	}
-	s.Guarded = true
 	want.Annotations[v1alpha2.AnnotationKeptLabels] = strings.Join(keys, ",")
 }
 
-// side is a Node's labels or its annotations.
+// side is a Node's labels or its annotations, but for what is restricted.
 type side struct {
 	what                   string
 	has                    map[string]string
 	owned, foreign, legacy sets.Set[string]
+	restricted             func(key string) bool // nil: nothing is
 }
+
+// skips reports whether the key is not for an apply to decide.
+func (s side) skips(key string) bool { return s.restricted != nil && s.restricted(key) }
 
 // atRest is a quick answer for most Nodes: the Node has what is requested, and nothing more that is
 // ours.
@@ -98,6 +108,9 @@ func (s side) atRest(requested map[string]request) bool {
 func (s side) want(node string, requested map[string]request) map[string]string {
 	want := make(map[string]string, len(requested))
 	for key, c := range requested {
+		if s.skips(key) {
+			continue
+		}
 		value, has := s.has[key]
 		if c.frozen {
 			if has && s.ours(key) {
@@ -138,7 +151,7 @@ func (s side) differs(want map[string]string) bool {
 func (s side) drop(want map[string]string) map[string]string {
 	var out map[string]string
 	for key, value := range s.has {
-		if value != v1alpha2.UnitMark && (!s.legacy.Has(key) || reserved(key)) {
+		if s.skips(key) || value != v1alpha2.UnitMark && (!s.legacy.Has(key) || reserved(key)) {
 			continue
 		}
 		if _, wanted := want[key]; wanted || s.owned.Has(key) && !s.foreign.Has(key) {

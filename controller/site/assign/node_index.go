@@ -22,7 +22,7 @@ func newNodeIndex(nodes []*Node, units []*unit) nodeIndex {
 	keys := sets.New[string]()
 	for _, u := range units {
 		if u.matches != nil && !u.entangled {
-			for _, r := range requirements(u.Spec.Selector) {
+			for _, r := range requirements(u.selector) {
 				keys.Insert(r.key)
 			}
 		}

@@ -30,26 +30,45 @@ func (u *unit) findWishes(allowPrivileged bool) {
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "setNode", "annotations").Key(key), "it is reserved for the controller"))
 		}
 	}
+	for key := range u.wishes.Labels {
+		if isRecord(key) {
+			delete(u.wishes.Labels, key)
+			errs = append(errs, field.Forbidden(field.NewPath("spec", "setNode", "labels").Key(key), "it is reserved for the controller"))
+		}
+	}
 	for _, err := range errs {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidSetNode", err.Error()+": it is left out; correct it")
 	}
-	if !allowPrivileged {
-		u.refusePrivileged()
-	}
+	u.splitPrivileged(allowPrivileged)
 	if u.Spec.Unschedulable {
 		u.wishes.Taints = append(u.wishes.Taints, v1alpha2.Taint{Key: v1alpha2.TaintUnschedulable, Effect: string(corev1.TaintEffectNoSchedule)})
 	}
 }
 
-// refusePrivileged takes from the wishes what only --allow-privileged-set-node allows. On Nodes
+// splitPrivileged takes from the wishes what is privileged. Without --allow-privileged-set-node no
+// Node gets it. With it, those do that could not have chosen the unit themselves: those that
+// spec.nodes names, or all if the selector requires a label that no Node can give itself. On Nodes
 // that have it from this unit already it stays, since its removal could move Pods.
-func (u *unit) refusePrivileged() {
+func (u *unit) splitPrivileged(allowed bool) {
 	var errs field.ErrorList
-	u.wishes, u.refused, errs = u.wishes.Privileged()
-	for _, err := range errs {
-		u.report.add(v1alpha2.ConditionInvalid, "PrivilegedSetNode", err.Error()+
-			": it is set on no further Node; remove it, or run grid-controller with --allow-privileged-set-node")
+	u.wishes, u.privileged, errs = u.wishes.Privileged()
+	u.trustsListed, u.trustsAll = allowed, allowed && u.Spec.Selector.RequiresPrivileged()
+	remedy := ": it is set on no further Node; remove it, or run grid-controller with --allow-privileged-set-node"
+	switch {
+	case u.trustsAll || allowed && u.Spec.Selector.Empty():
+		return
+	case allowed:
+		remedy = ": it is set only on the Nodes that spec.nodes names, because a Node could label itself into this selector; " +
+			"name the others too, or let the selector require a label under node-restriction.kubernetes.io"
 	}
+	for _, err := range errs {
+		u.report.add(v1alpha2.ConditionInvalid, "PrivilegedSetNode", err.Error()+remedy)
+	}
+}
+
+// trusts reports whether the Node gets what is privileged.
+func (u *unit) trusts(node string) bool {
+	return u.trustsAll || u.trustsListed && u.lists.Has(node)
 }
 
 // derives: the label key follows from the unit or from a group that holds it, or held it until now.
@@ -59,7 +78,7 @@ func (u *unit) derives(key string) bool {
 
 // sortedKeys are the keys of what a unit asks of each of its Nodes: labels that follow from it, and
 // those of setNode.
-type sortedKeys struct{ derived, labels, annotations []string }
+type sortedKeys struct{ derived, labels, privileged, annotations []string }
 
 // request is what one unit asks of one Node under one key.
 type request struct {
@@ -69,6 +88,10 @@ type request struct {
 	wish bool
 	// frozen: it is set on no further Node, and stays with the value that it has where it is ours.
 	frozen bool
+	// untrusted: it is frozen because the Node could have chosen the unit itself.
+	untrusted bool
+	// converts: what an earlier release has set of it without a record gets one.
+	converts bool
 }
 
 // nodeRequests are what a Node gets. If several units ask for different values, the first unit by
@@ -85,6 +108,7 @@ func collectRequests(units []*unit, groups map[string]*group) map[string]*nodeRe
 		u.sorted = sortedKeys{
 			derived:     slices.Sorted(maps.Keys(u.labels)),
 			labels:      slices.Sorted(maps.Keys(u.wishes.Labels)),
+			privileged:  slices.Sorted(maps.Keys(u.privileged.Labels)),
 			annotations: slices.Sorted(maps.Keys(u.wishes.Annotations)),
 		}
 		for _, n := range u.nodes {
@@ -115,33 +139,33 @@ func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
 			}
 		}
 	}
-	for _, key := range u.sorted.labels {
-		mine := request{value: string(u.wishes.Labels[key]), unit: u, wish: true, frozen: frozen}
-		if before, lost := put(&c.labels, key, mine); lost {
-			disagree(node, "label "+key, before, mine)
+	wish := func(into *map[string]request, what, key, value string, untrusted bool) {
+		mine := request{value: value, unit: u, wish: true, frozen: frozen || untrusted, untrusted: untrusted, converts: u.converts()}
+		if before, lost := put(into, key, mine); lost && !untrusted {
+			disagree(node, what+key, before, mine)
 		}
+	}
+	// What cannot be read selects Nodes by a mark that they can put on themselves.
+	unread, untrusted := u.keepsMembers && !u.lists.Has(node), !u.trusts(node)
+	for _, key := range u.sorted.labels {
+		wish(&c.labels, "label ", key, string(u.wishes.Labels[key]), unread && restricted(key))
+	}
+	for _, key := range u.sorted.privileged {
+		wish(&c.labels, "label ", key, string(u.privileged.Labels[key]), untrusted)
 	}
 	for _, key := range u.sorted.annotations {
-		mine := request{value: u.wishes.Annotations[key], unit: u, wish: true, frozen: frozen}
-		if before, lost := put(&c.annotations, key, mine); lost {
-			disagree(node, "annotation "+key, before, mine)
-		}
+		wish(&c.annotations, "annotation ", key, u.wishes.Annotations[key], false)
 	}
 	for _, t := range u.wishes.Taints {
-		mine := request{value: t.Value, unit: u, wish: true, frozen: frozen}
-		if before, lost := put(&c.taints, pairOf(t), mine); lost {
-			disagree(node, "taint "+pairOf(t), before, mine)
-		}
+		wish(&c.taints, "taint ", pairOf(t), t.Value, unread)
 	}
-	for key, value := range u.refused.Labels {
-		put(&c.labels, key, request{value: string(value), unit: u, wish: true, frozen: true})
-	}
-	for _, t := range u.refused.Taints {
-		put(&c.taints, pairOf(t), request{value: t.Value, unit: u, wish: true, frozen: true})
+	for _, t := range u.privileged.Taints {
+		wish(&c.taints, "taint ", pairOf(t), t.Value, untrusted)
 	}
 }
 
-// put adds a request. lost: another unit has added a different one before.
+// put adds a request. lost: another unit has added a different one before. A request of a unit that
+// the Node could have chosen itself gives way to one of a unit that it could not.
 func put(into *map[string]request, key string, mine request) (before request, lost bool) {
 	before, taken := (*into)[key]
 	if !taken {
@@ -151,8 +175,12 @@ func put(into *map[string]request, key string, mine request) (before request, lo
 		(*into)[key] = mine
 		return request{}, false
 	}
+	if before.untrusted && !mine.untrusted {
+		(*into)[key] = mine
+		return before, false
+	}
 	if before.value == mine.value {
-		before.wish, before.frozen = before.wish && mine.wish, before.frozen && mine.frozen
+		before.wish, before.frozen, before.converts = before.wish && mine.wish, before.frozen && mine.frozen, before.converts || mine.converts
 		(*into)[key] = before
 	}
 	return before, before.value != mine.value

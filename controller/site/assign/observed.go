@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/flips"
 	"gridproxy/controller/removal"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,12 @@ type Observed struct {
 	Grace time.Duration
 	// Budget is how many lost units of a group are removed within an hour.
 	Budget removal.Budget
+	// MaxUnits is --max-units: how many units a group may find; 0: no limit.
+	MaxUnits int
+	// Flips are the new units that Nodes have had groups find, by the group; NewUnits is
+	// --new-units-per-node.
+	Flips    map[types.UID]flips.Log
+	NewUnits int
 	// Watched is since when this controller has watched the cluster itself.
 	Watched time.Time
 }
@@ -51,8 +58,10 @@ type Node struct {
 	// Owned are the keys that Manager has applied; Foreign are those that others have set. A key
 	// can be in both.
 	Owned, Foreign Keys
+	// Overclaims: managedFields say that Manager has applied more than labels and annotations.
+	Overclaims bool
 	// Legacy are the keys of Foreign that SuperEdge's site-manager has set: they are ours to change
-	// and to remove.
+	// and to remove. What is restricted is ours by its record alone.
 	Legacy Keys
 	// Stale: the Node is older than what was last written to it. Nothing is decided about it, and
 	// nothing that it might still carry counts as gone.

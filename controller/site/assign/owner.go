@@ -27,8 +27,9 @@ func Trim(n *corev1.Node) {
 	n.OwnerReferences = nil
 	var kept []metav1.ManagedFieldsEntry
 	for _, e := range n.ManagedFields {
-		if keys := keysOf(e); keys.Labels.Len()+keys.Annotations.Len() > 0 {
-			kept = append(kept, metav1.ManagedFieldsEntry{Manager: e.Manager, Operation: e.Operation, FieldsV1: toFieldsV1(keys)})
+		keys, more := keysOf(e)
+		if more = more && e.Manager == Manager; more || keys.Labels.Len()+keys.Annotations.Len() > 0 {
+			kept = append(kept, metav1.ManagedFieldsEntry{Manager: e.Manager, Operation: e.Operation, FieldsV1: toFieldsV1(keys, more)})
 		}
 	}
 	n.ManagedFields = kept
@@ -45,11 +46,12 @@ func ReadNode(n *corev1.Node) Node {
 		read.Ready = read.Ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	}
 	for _, e := range n.ManagedFields {
-		keys := keysOf(e)
+		keys, more := keysOf(e)
 		if e.Manager == Manager {
-			// What is ours as an Update is the record of taints, which no apply concerns.
+			// What is ours as an Update are records, which no apply concerns.
 			if e.Operation == metav1.ManagedFieldsOperationApply {
 				read.Owned.add(keys)
+				read.Overclaims = read.Overclaims || more
 			}
 			continue
 		}
@@ -81,35 +83,34 @@ func (k Keys) add(other Keys) {
 	k.Annotations.Insert(other.Annotations.UnsortedList()...)
 }
 
-type fields struct {
-	Metadata struct {
-		Labels      map[string]any `json:"f:labels,omitempty"`
-		Annotations map[string]any `json:"f:annotations,omitempty"`
-	} `json:"f:metadata"`
-}
-
-// keysOf are the labels and annotations that an entry of managedFields owns. An unreadable entry
-// owns nothing.
-func keysOf(e metav1.ManagedFieldsEntry) Keys {
-	keys := newKeys()
-	var f fields
-	if e.Subresource != "" || e.FieldsV1 == nil || json.Unmarshal(e.FieldsV1.GetRawBytes(), &f) != nil {
-		return keys
+// keysOf are the labels and annotations that an entry of managedFields owns. more: it owns
+// something else too, or cannot be read.
+func keysOf(e metav1.ManagedFieldsEntry) (keys Keys, more bool) {
+	keys = newKeys()
+	if e.Subresource != "" || e.FieldsV1 == nil {
+		return keys, false
 	}
-	collect := func(from map[string]any, into sets.Set[string]) {
-		for field := range from {
+	var all map[string]map[string]map[string]any
+	if json.Unmarshal(e.FieldsV1.GetRawBytes(), &all) != nil {
+		return keys, true
+	}
+	metadata := all["f:metadata"]
+	collect := func(name string, into sets.Set[string]) {
+		for field := range metadata[name] {
 			if key, isField := strings.CutPrefix(field, "f:"); isField {
 				into.Insert(key)
 			}
 		}
+		delete(metadata, name)
 	}
-	collect(f.Metadata.Labels, keys.Labels)
-	collect(f.Metadata.Annotations, keys.Annotations)
-	return keys
+	collect("f:labels", keys.Labels)
+	collect("f:annotations", keys.Annotations)
+	delete(all, "f:metadata")
+	return keys, len(all)+len(metadata) > 0
 }
 
 // toFieldsV1 is the opposite of keysOf.
-func toFieldsV1(keys Keys) *metav1.FieldsV1 {
+func toFieldsV1(keys Keys, more bool) *metav1.FieldsV1 {
 	spell := func(keys sets.Set[string]) map[string]any {
 		out := map[string]any{}
 		for key := range keys {
@@ -117,9 +118,11 @@ func toFieldsV1(keys Keys) *metav1.FieldsV1 {
 		}
 		return out
 	}
-	var f fields
-	f.Metadata.Labels, f.Metadata.Annotations = spell(keys.Labels), spell(keys.Annotations)
-	raw, err := json.Marshal(f)
+	all := map[string]any{"f:metadata": map[string]any{"f:labels": spell(keys.Labels), "f:annotations": spell(keys.Annotations)}}
+	if more {
+		all["f:spec"] = map[string]any{"f:taints": struct{}{}}
+	}
+	raw, err := json.Marshal(all)
 	if err != nil {
 		return nil // cannot be: maps of strings
 	}

@@ -22,7 +22,10 @@ func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, summary *Summa
 		}
 		p.Main = edited.orNil()
 	} else {
-		addFinalizer(edited, u.Finalizers, v1alpha2.FinalizerUnit)
+		// A unit with our finalizer and without the mark is one of an earlier release.
+		if u.Status.RestrictedRecorded {
+			addFinalizer(edited, u.Finalizers, v1alpha2.FinalizerUnit)
+		}
 		p.Main = edited.orNil()
 		status := u.status(now)
 		if !reflect.DeepEqual(u.Status, status) {
@@ -73,6 +76,10 @@ func (u *unit) status(now metav1.Time) v1alpha2.NodeUnitStatus {
 	s.ReadyNodes, s.MoreReadyNodes = firstNames(ready)
 	s.NotReadyNodes, s.MoreNotReadyNodes = firstNames(notReady)
 	s.Conditions = u.report.conditions(u.Status.Conditions, u.Generation, now)
+	s.RestrictedRecorded, s.SettledGeneration = u.recorded, u.settled
+	if s.SettledGeneration != u.Generation {
+		s.MostTaken = u.mostTaken
+	}
 	return s
 }
 
@@ -158,6 +165,12 @@ func (u *unit) clean(leaves gone) bool {
 	taints := sets.New(pairOf(v1alpha2.Taint{Key: v1alpha2.TaintUnschedulable, Effect: "NoSchedule"}))
 	for _, t := range set.Taints {
 		taints.Insert(pairOf(t))
+	}
+	for thing := range set.Labels {
+		labels.Insert(recordOf(thing))
+	}
+	for pair := range taints {
+		labels.Insert(recordOf(pair))
 	}
 	return !leaves.labels.HasAny(labels.UnsortedList()...) && !leaves.taints.HasAny(taints.UnsortedList()...) &&
 		!leaves.annotations.HasAny(slices.Collect(maps.Keys(set.Annotations))...)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/flips"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,11 @@ type Plan struct {
 	Delete []Delete
 	// Recheck is when to decide again though nothing has changed; 0: not needed.
 	Recheck time.Duration
+	// Flips is the next Observed.Flips, and Refused what is to be reported for it.
+	Flips   map[types.UID]flips.Log
+	Refused []Refused
+	// Foreign are the Nodes whose annotation calls taints ours that no unit has set.
+	Foreign []Foreign
 	// Summary describes all units and groups that stay, after the Plan is executed.
 	Summary Summary
 }
@@ -51,31 +57,56 @@ type NodeStep struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
+	// Overclaims: the Node says that we own more than labels and annotations. That entry of its
+	// managedFields is removed, and nothing else is done: an apply would remove what it does not name.
+	Overclaims bool
 	// Apply are all labels and annotations that the Node has of units, for one forced server-side
-	// apply with metadata.uid; nil: it has them.
+	// apply with metadata.uid and the version that was read; nil: it has them.
 	Apply *Metadata
 	// Kept are the keys of labels that the Node keeps from now on because Grids or Services name
 	// them, sorted.
 	Kept []string
-	// Guarded: Apply must meet ResourceVersion, because it repeats labels that no unit asks for. If
-	// one has been removed by hand, it must not come back.
-	Guarded bool
 	// Drop are labels and annotations that others own too, to be removed by a patch after the
 	// apply.
 	Drop Metadata
-	// Taints replace the Node's list, which is atomic, guarded by ResourceVersion; nil: they are
-	// right.
-	Taints *Taints
+	// Restricted are records to write, and restricted labels to remove (nil) with their records. Taints
+	// replace the Node's list, which is atomic; nil: they are right. Both are one patch before the
+	// apply, guarded by ResourceVersion.
+	Restricted map[string]*string
+	Taints     *[]corev1.Taint
+	// TaintRecord is AnnotationTaints, to be written last, for the release before; nil: it is right. It
+	// may fail: a kubelet can fill the annotations of its Node.
+	TaintRecord *string
+	// Converts: something gets its record that a release without records has set.
+	Converts bool
+}
+
+// Refused is the Event on a NodeGroup about a Node that brings more new units than it may.
+type Refused struct {
+	Group string
+	UID   types.UID
+	Note  string
+}
+
+// recheckAt has the decision repeated at a time; zero is never.
+func (p *Plan) recheckAt(at, now time.Time) {
+	if at.IsZero() {
+		return
+	}
+	if left := max(at.Sub(now), time.Nanosecond); p.Recheck == 0 || left < p.Recheck {
+		p.Recheck = left
+	}
+}
+
+// Foreign are the taints of a Node, as key:effect, that its annotation calls ours without reason.
+type Foreign struct {
+	Node   string
+	UID    types.UID
+	Taints []string
 }
 
 // Metadata are labels and annotations.
 type Metadata struct{ Labels, Annotations map[string]string }
-
-// Taints are all taints of a Node, and which of them are ours as AnnotationTaints says it.
-type Taints struct {
-	All  []corev1.Taint
-	Ours string
-}
 
 // Patch is what to write to a NodeUnit or NodeGroup. There is something.
 type Patch struct {

@@ -16,7 +16,10 @@ import (
 )
 
 // draw is a random cluster of a few Nodes, units and groups that get in each other's way.
-func draw(r *rapid.T) *cluster {
+func draw(r *rapid.T) *cluster { return drawOf(r, labelKeys(), effects()) }
+
+// drawOf is draw with units that ask for these labels and taints only.
+func drawOf(r *rapid.T, labels, effects []string) *cluster {
 	c := newCluster(r)
 	c.observed.AllowPrivileged = rapid.Bool().Draw(r, "privileged entries are allowed")
 	value := rapid.SampledFrom([]string{"1", "2"})
@@ -33,7 +36,7 @@ func draw(r *rapid.T) *cluster {
 		}
 	}
 	for _, name := range []string{"u", "v", "w"}[:rapid.IntRange(0, 3).Draw(r, "units")] {
-		drawUnit(r, c, name)
+		drawUnit(r, c, name, labels, effects)
 	}
 	for _, name := range []string{"g", "h"} {
 		c.group(name, fmt.Sprintf(`{"nodeUnits": ["%s"], "selector": {"matchLabels": {"in": "%s"}}}`,
@@ -42,7 +45,13 @@ func draw(r *rapid.T) *cluster {
 	return c
 }
 
-func drawUnit(r *rapid.T, c *cluster, name string) {
+// The label keys and effects of taints that a unit may ask for; the last ones are privileged.
+func labelKeys() []string {
+	return []string{"x", "y", "g", "v", "rack.k8s.io/x", "node-role.kubernetes.io/x"}
+}
+func effects() []string { return []string{"NoSchedule", "NoExecute"} }
+
+func drawUnit(r *rapid.T, c *cluster, name string, labels, effects []string) {
 	value := rapid.SampledFrom([]string{"1", "2"})
 	var nodes []string
 	for _, n := range []string{"a", "b", "c"} {
@@ -53,9 +62,9 @@ func drawUnit(r *rapid.T, c *cluster, name string) {
 	u := c.unit(name, fmt.Sprintf(`{"nodes": [%s], "selector": {"matchLabels": {"zone": "%s"}}, "unschedulable": %t, "setNode": {
 		"labels": {"%s": "%s"}, "annotations": {"%s": "%s"}, "taints": [{"key": "t", "value": "%s", "effect": "%s"}]}}`,
 		strings.Join(nodes, ","), value.Draw(r, "zone"), rapid.Bool().Draw(r, "unschedulable"),
-		rapid.SampledFrom([]string{"x", "y", "g", "v", "node-role.kubernetes.io/x"}).Draw(r, "label"), value.Draw(r, "label's value"),
+		rapid.SampledFrom(labels).Draw(r, "label"), value.Draw(r, "label's value"),
 		rapid.SampledFrom([]string{"m", "n"}).Draw(r, "annotation"), value.Draw(r, "annotation's value"), value.Draw(r, "taint's value"),
-		rapid.SampledFrom([]string{"NoSchedule", "NoExecute"}).Draw(r, "taint's effect")))
+		rapid.SampledFrom(effects).Draw(r, "taint's effect")))
 	u.Labels = map[string]string{"in": value.Draw(r, "in")}
 }
 
@@ -96,7 +105,7 @@ func stepOf(p assign.Plan, node string) *assign.NodeStep {
 // Node.
 func TestJoinAndLeave(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		c := draw(r)
+		c := drawOf(r, labelKeys()[:5], effects()[:1])
 		c.settle()
 		type carried struct {
 			Labels, Annotations map[string]string
@@ -112,7 +121,7 @@ func TestJoinAndLeave(t *testing.T) {
 		}
 		before := seen()
 		newcomer := rapid.SampledFrom([]string{"aa", "uu", "zz"}).Draw(r, "newcomer")
-		drawUnit(r, c, newcomer)
+		drawUnit(r, c, newcomer, labelKeys(), effects())
 		c.settle()
 		for name := range c.nodes {
 			if u := c.units[newcomer]; slices.Contains(u.Spec.Nodes, name) && c.nodes[name].Labels[newcomer] != v1alpha2.UnitMark {

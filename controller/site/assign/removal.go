@@ -106,7 +106,7 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 		switch {
 		case u.due.IsZero() || held && !released:
 		case r.now.Before(u.due):
-			r.recheck(u.due)
+			r.plan.recheckAt(u.due, r.now)
 		case released || slices.ContainsFunc(g.Status.Removals, func(o v1alpha2.Removal) bool { return o.Unit == u.Name && r.counts(o) && !o.At.Time.Before(u.since) }):
 			r.plan.Delete = append(r.plan.Delete, Delete{
 				Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion, Labels: u.Spec.Selector.MatchLabels,
@@ -123,17 +123,7 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 			next = removal.Recent(spentOf(g.removals), r.now)[0].At.Add(removal.Window)
 		}
 		g.waits(waiting, budget, own)
-		r.recheck(next)
-	}
-}
-
-// recheck has the decision repeated at a time; zero is never.
-func (r *removals) recheck(at time.Time) {
-	if at.IsZero() {
-		return
-	}
-	if left := max(at.Sub(r.now), time.Nanosecond); r.plan.Recheck == 0 || left < r.plan.Recheck {
-		r.plan.Recheck = left
+		r.plan.recheckAt(next, r.now)
 	}
 }
 
@@ -174,12 +164,9 @@ func (r *removals) graceOf(g *group, u *unit) (time.Duration, error) {
 		if !found {
 			continue
 		}
-		if text == "never" {
-			return -1, nil
-		}
-		grace, err := time.ParseDuration(text)
-		if err != nil || grace < 0 {
-			return 0, fmt.Errorf("the annotation %s is %.80q: write a duration such as 5m, 0s, or never", gridv1.AnnotationRemovalGrace, text)
+		grace, err := removal.ParseGrace(text)
+		if err != nil {
+			return 0, fmt.Errorf("the annotation %s: %w", gridv1.AnnotationRemovalGrace, err)
 		}
 		return grace, nil
 	}

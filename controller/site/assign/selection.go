@@ -79,13 +79,17 @@ func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 	}
 	n := s.node
 	for _, u := range members {
-		for key := range u.refused.Labels {
-			if value, has := n.Labels[key]; has {
-				put(&asked.labels, key, request{value: value, unit: u, wish: true})
+		for key, value := range u.privileged.Labels {
+			has, carried := n.Labels[key]
+			switch {
+			case u.trusts(n.Name):
+				put(&asked.labels, key, request{value: string(value), unit: u, wish: true})
+			case carried:
+				put(&asked.labels, key, request{value: has, unit: u, wish: true, untrusted: true})
 			}
 		}
 	}
-	labels = with(n.Labels, n.Owned.Labels.Difference(n.Foreign.Labels), asked.labels)
+	labels = with(n.Labels, n.ours(), asked.labels)
 	for key, value := range s.keeps {
 		if _, taken := labels[key]; !taken {
 			labels[key] = value
@@ -127,12 +131,12 @@ func entangle(units []*unit) (entangled []*unit) {
 		if !u.leaving() {
 			labels.Insert(slices.Collect(maps.Keys(u.labels))...)
 			labels.Insert(slices.Collect(maps.Keys(u.wishes.Labels))...)
-			labels.Insert(slices.Collect(maps.Keys(u.refused.Labels))...)
+			labels.Insert(slices.Collect(maps.Keys(u.privileged.Labels))...)
 			notes.Insert(slices.Collect(maps.Keys(u.wishes.Annotations))...)
 		}
 	}
 	for _, u := range units {
-		if s := u.Spec.Selector; u.matches != nil && (labels.HasAny(labelKeys(s)...) || notes.HasAny(slices.Collect(maps.Keys(s.Annotations))...)) {
+		if s := u.selector; u.matches != nil && !u.keepsMembers && (labels.HasAny(labelKeys(s)...) || notes.HasAny(slices.Collect(maps.Keys(s.Annotations))...)) {
 			u.entangled = true
 			entangled = append(entangled, u)
 		}

@@ -27,50 +27,60 @@ func readPairs(record string) sets.Set[string] {
 
 func writePairs(pairs sets.Set[string]) string { return strings.Join(sets.List(pairs), ",") }
 
-// taintStep is the Node's list of taints with what is requested and without what was ours and is
-// not requested any more; nil: no change. A taint that is not recorded as ours is never changed
-// (S-04), and there is at most one for a key and an effect (S-02).
-func taintStep(n *Node, requested map[string]request, leaves sets.Set[string]) *Taints {
-	record := n.Annotations[v1alpha2.AnnotationTaints]
-	if record == "" && len(requested) == 0 {
-		return nil // no taint of the Node is ours
+// taints returns the Node's list of taints with what is requested and without what was ours and is
+// not requested any more, and what its annotation is to say; nil: no change. Records are written to
+// the patch. A taint without a record is never changed (S-04), and there is at most one for a key
+// and an effect (S-02).
+func (r *restriction) taints(requested map[string]request) (list *[]corev1.Taint, record *string) {
+	text := r.Annotations[v1alpha2.AnnotationTaints]
+	if len(requested) == 0 && text == "" && !r.hasRecords() {
+		return nil, nil // no taint of the Node is ours
 	}
-	recorded := readPairs(record)
-	ours := sets.New[string]()
-	var all []corev1.Taint
-	changed := false
-	for _, t := range n.Taints {
+	claimed, ours := readPairs(text), sets.New[string]()
+	all, changed := []corev1.Taint{}, false
+	for _, t := range r.Taints {
 		pair := t.Key + ":" + string(t.Effect)
 		c, wanted := requested[pair]
-		isOurs := recorded.Has(pair) || wanted && n.Legacy.Labels.Has(c.unit.Name)
+		isOurs := r.isOurs(pair)
+		if !isOurs && c.converts && c.value == t.Value && (claimed.Has(pair) || r.Legacy.Labels.Has(c.unit.Name)) {
+			isOurs, changed, r.converts = true, true, true
+		}
+		differs := wanted && t.Value != c.value && !c.frozen
 		switch {
 		case isOurs && !wanted:
 			changed = true
+			r.leaves.taints.Insert(pair)
 			continue
 		case isOurs:
+			r.write(pair, v1alpha2.RecordTaint)
 			ours.Insert(pair)
-			if !c.frozen {
-				changed = changed || t.Value != c.value
-				t.Value = c.value
+			if differs {
+				t.Value, changed = c.value, true
 			}
-		case wanted && !c.frozen && t.Value != c.value:
-			c.reportForeignValue(n.Name, "taint "+pair, t.Value)
+		case differs:
+			c.reportForeignValue(r.Name, "taint "+pair, t.Value)
 		}
-		delete(requested, pair)
+		if !isOurs && claimed.Has(pair) {
+			r.foreign = append(r.foreign, pair)
+		}
 		all = append(all, t)
 	}
 	for _, pair := range slices.Sorted(maps.Keys(requested)) {
-		if requested[pair].frozen {
+		present := slices.ContainsFunc(all, func(t corev1.Taint) bool { return t.Key+":"+string(t.Effect) == pair })
+		if present || requested[pair].frozen {
 			continue
 		}
 		key, effect, _ := strings.Cut(pair, ":")
 		all = append(all, corev1.Taint{Key: key, Value: requested[pair].value, Effect: corev1.TaintEffect(effect)})
-		ours.Insert(pair)
+		r.write(pair, v1alpha2.RecordTaint)
 		changed = true
+		ours.Insert(pair)
 	}
-	leaves.Insert(recorded.Difference(ours).UnsortedList()...)
-	if !changed && ours.Equal(recorded) {
-		return nil
+	if now := writePairs(ours); changed && now != text || !claimed.IsSuperset(ours) || len(requested)+len(ours)+len(r.foreign) == 0 && text != "" {
+		record = &now
 	}
-	return &Taints{All: all, Ours: writePairs(ours)}
+	if changed {
+		list = &all
+	}
+	return list, record
 }

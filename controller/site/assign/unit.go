@@ -19,18 +19,29 @@ type unit struct {
 	// bare are the object's labels without those that groups have put on it: what groups select by.
 	bare  map[string]string
 	nodes []*Node // its members, sorted by name
-	// lists are the names in spec.nodes. matches is the selector, nil if it selects nothing;
-	// entangled: it reads what units set on Nodes.
-	lists     sets.Set[string]
-	matches   func(labels, annotations map[string]string) bool
-	entangled bool
+	// lists are the names in spec.nodes. selector and matches are what it selects by, nil if that is
+	// nothing; entangled: it reads what units set on Nodes. keepsMembers: spec.selector cannot be used.
+	lists                   sets.Set[string]
+	selector                *v1alpha2.Selector
+	matches                 func(labels, annotations map[string]string) bool
+	entangled, keepsMembers bool
+	// former are the Nodes with the mark of an edited unit: taken are the names of those that the edit
+	// takes out, and stay of the others. mostTaken is for status.mostTaken.
+	former      []*Node
+	taken, stay sets.Set[string]
+	mostTaken   int64
 	// labels follow from the unit and its groups; wishes are what its setNode asks for besides.
-	// refused is the privileged part of setNode, which is set on no Node, and stays where it is ours.
-	labels          map[string]string
-	wishes, refused v1alpha2.SetNode
-	sorted          sortedKeys
-	owners          []metav1.OwnerReference // the object's, and those that are to be added
-	report          report
+	// privileged is the part of setNode that is set only on Nodes that the unit trusts, and stays where
+	// it is ours.
+	labels             map[string]string
+	wishes, privileged v1alpha2.SetNode
+	// trustsListed: the Nodes that spec.nodes names get what is privileged; trustsAll: all do.
+	trustsListed, trustsAll bool
+	sorted                  sortedKeys
+	owners                  []metav1.OwnerReference // the object's, and those that are to be added
+	recorded                bool                    // what it has set on Nodes has its records
+	settled                 int64                   // for status.settledGeneration
+	report                  report
 }
 
 // leaving: the object is being deleted, and holds nothing any more.
@@ -68,13 +79,30 @@ func (u *unit) readSelector(byName map[string]*Node) {
 	}
 	matches, err := u.Spec.Selector.Compile()
 	if err != nil {
-		u.report.add(v1alpha2.ConditionInvalid, "InvalidSelector", err.Error()+": the selector selects nothing; correct it")
+		u.report.add(v1alpha2.ConditionInvalid, "InvalidSelector", err.Error()+": the unit keeps the Nodes that it has; correct the selector")
+		u.keepMembers()
 	} else if key := u.excludes(); key != "" {
-		u.report.add(v1alpha2.ConditionInvalid, "SelectorExcludesMembers", fmt.Sprintf(
-			"spec.selector does not match what the unit itself sets under %s, so Nodes would join and leave forever: it selects nothing; remove %s from it", key, key))
+		u.report.add(v1alpha2.ConditionInvalid, "SelectorExcludesMembers", fmt.Sprintf("spec.selector does not match what the unit itself sets under %s, "+
+			"so Nodes would join and leave forever: the unit keeps the Nodes that it has; remove %s from the selector", key, key))
+		u.keepMembers()
 	} else {
-		u.matches = matches
+		u.selector, u.matches = u.Spec.Selector, matches
 	}
+}
+
+// keepMembers makes the unit select the Nodes that carry its mark. They get nothing privileged that
+// they do not have: a Node can put the mark on itself.
+func (u *unit) keepMembers() {
+	u.keepsMembers, u.trustsAll = true, false
+	u.selector = &v1alpha2.Selector{MatchLabels: map[string]string{u.Name: v1alpha2.UnitMark}}
+	u.matches = func(labels, annotations map[string]string) bool {
+		return labels[u.Name] == v1alpha2.UnitMark && !readKeys(annotations[v1alpha2.AnnotationKeptLabels]).Has(u.Name)
+	}
+}
+
+// holds reports whether the unit lists or selects the Node as it is.
+func (u *unit) holds(n *Node) bool {
+	return u.lists.Has(n.Name) || u.matches != nil && u.matches(n.Labels, n.Annotations)
 }
 
 // findMembers fills in the units' Nodes: those that they list and those that they select. keeps are
@@ -106,7 +134,7 @@ func findMembers(nodes []*Node, nodeByName map[string]*Node, units []*unit, keep
 // reads nothing that units set.
 func (u *unit) findMembers(index nodeIndex, nodeByName map[string]*Node) {
 	if u.matches != nil && !u.entangled {
-		for _, n := range index.candidates(u.Spec.Selector) {
+		for _, n := range index.candidates(u.selector) {
 			if !u.lists.Has(n.Name) && u.matches(n.Labels, n.Annotations) {
 				u.nodes = append(u.nodes, n)
 			}
@@ -130,6 +158,11 @@ func (u *unit) excludes() string {
 	set := maps.Clone(u.labels)
 	for key, value := range u.wishes.Labels {
 		set[key] = string(value)
+	}
+	if u.trustsAll {
+		for key, value := range u.privileged.Labels {
+			set[key] = string(value)
+		}
 	}
 	s := u.Spec.Selector
 	if s.Empty() {

@@ -77,12 +77,13 @@ func (a *APIServer) args() []string {
 		"--service-cluster-ip-range=" + ServiceCIDRs,
 		"--enable-priority-and-fairness=false", // a load generator is meant to be served at once
 		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0",
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", // as kubeadm has it
 	}
 	args = append(args, c.options.APIServer...)
 	if c.options.Machines {
 		return append(args, a.machineArgs()...)
 	}
-	return append(args, "--authorization-mode=RBAC", "--advertise-address="+advertised)
+	return append(args, "--advertise-address="+advertised)
 }
 
 func (a *APIServer) ready(ctx context.Context, client *http.Client) error {

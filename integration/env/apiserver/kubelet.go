@@ -11,7 +11,6 @@ func (a *APIServer) machineArgs() []string {
 	files := a.cluster.files
 	return []string{
 		"--advertise-address=" + a.Addr.Addr().String(),
-		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
 		"--kubelet-client-certificate=" + files["kubelet-client.crt"],
 		"--kubelet-client-key=" + files["kubelet-client.key"],

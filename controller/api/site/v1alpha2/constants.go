@@ -17,8 +17,21 @@ const (
 	FinalizerUnit  = "site.superedge.io/nodeunit"
 	FinalizerGroup = "site.superedge.io/finalizer"
 
+	// RecordPrefix, before 16 hexadecimal digits of a SHA-256, is the key of a label on a Node: one
+	// for each taint and each restricted label (RestrictedKey) that a unit has set there. The digits
+	// are those of key:effect of a taint, or of the label's key. NodeRestriction keeps kubelets from
+	// writing it. Ours.
+	RecordPrefix = "ours.site.superedge.io.node-restriction.kubernetes.io/"
+	// RecordTaint is its value for a taint.
+	RecordTaint = "taint"
+	// RecordLabel is its value for a label.
+	RecordLabel = "label"
+	// RecordKept is its value for a label that is kept although no unit asks for it.
+	RecordKept = "kept"
+
 	// AnnotationTaints on a Node lists which of its taints are ours: key:effect, separated by
-	// commas. Ours.
+	// commas. It is written for the release before RecordPrefix, and read once after the upgrade: a
+	// kubelet can write it. Ours.
 	AnnotationTaints = "site.superedge.io/taints"
 	// AnnotationKeptLabels on a Node lists the keys of labels that stay on it although the unit or
 	// group that put them there is gone, because a Grid or a Service names them; separated by

@@ -48,6 +48,8 @@ type NodeUnitSpec struct {
 	Nodes []string `json:"nodes,omitempty"`
 	// Nodes that belong to it besides. An empty selector selects none.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(r, r.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'])",message="the operator must be In, NotIn, Exists or DoesNotExist"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(r, (r.operator in ['In', 'NotIn']) == (has(r.values) && size(r.values) > 0))",message="In and NotIn need values, for example values: [east]; Exists and DoesNotExist have none"
 	Selector *Selector `json:"selector,omitempty"`
 	// What its Nodes get.
 	// +optional
@@ -145,6 +147,16 @@ type NodeUnitStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Whether what the unit had set on Nodes before there were records has its record.
+	// +optional
+	RestrictedRecorded bool `json:"restrictedRecorded,omitempty"`
+	// The last generation of the spec of which no Node waits for labels to be removed.
+	// +optional
+	SettledGeneration int64 `json:"settledGeneration,omitempty"`
+	// The generation of the spec whose edit takes most of the unit's Nodes out of it, until it is
+	// settled.
+	// +optional
+	MostTaken int64 `json:"mostTaken,omitempty"`
 	// For L4 and L5; kept as it is.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields

@@ -1,6 +1,10 @@
 package v1alpha2
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Selector selects objects by labels and annotations; all that it says must hold. An empty one
 // selects nothing.
@@ -10,6 +14,7 @@ type Selector struct {
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 	// What must hold of the labels.
 	// +optional
+	// +kubebuilder:validation:MaxItems=100
 	MatchExpressions []metav1.LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 	// Annotations that must have these values.
 	// +optional
@@ -19,4 +24,20 @@ type Selector struct {
 // Empty says that the selector selects nothing. So does one that is missing.
 func (s *Selector) Empty() bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions)+len(s.Annotations) == 0
+}
+
+// RequiresPrivileged reports whether the selector requires a label of PrivilegedKey, which a Node
+// cannot give itself.
+func (s *Selector) RequiresPrivileged() bool {
+	if s == nil {
+		return false
+	}
+	for key := range s.MatchLabels {
+		if PrivilegedKey(key) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+		return PrivilegedKey(r.Key) && (r.Operator == metav1.LabelSelectorOpIn || r.Operator == metav1.LabelSelectorOpExists)
+	})
 }

@@ -89,8 +89,18 @@ func (s SetNode) Privileged() (plain, privileged SetNode, errs field.ErrorList) 
 
 // PrivilegedKey reports whether the prefix of a label key is one of two domains or below one.
 func PrivilegedKey(key string) bool {
-	prefix, _, _ := strings.Cut(key, "/")
-	return slices.ContainsFunc([]string{"node-role.kubernetes.io", corev1.LabelNamespaceNodeRestriction}, func(domain string) bool {
+	return isOf(key, "node-role.kubernetes.io", corev1.LabelNamespaceNodeRestriction)
+}
+
+// RestrictedKey reports whether the API server keeps kubelets from writing labels of this prefix to
+// their Nodes (NodeRestriction). It lets them write a few well-known ones, which count all the
+// same.
+func RestrictedKey(key string) bool { return isOf(key, "kubernetes.io", "k8s.io") }
+
+// isOf reports whether the prefix of a label key is one of the domains or below one.
+func isOf(key string, domains ...string) bool {
+	prefix, _, found := strings.Cut(key, "/")
+	return found && slices.ContainsFunc(domains, func(domain string) bool {
 		return prefix == domain || strings.HasSuffix(prefix, "."+domain)
 	})
 }
