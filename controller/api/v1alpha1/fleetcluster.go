@@ -64,6 +64,12 @@ type FleetClusterSpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=63
 	TargetNamespaces []string `json:"targetNamespaces,omitempty"`
+	// Namespaces of the cluster into which Grids may be put at all. Without it all.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=63
+	Namespaces []string `json:"namespaces,omitempty"`
 }
 
 // KubeConfig is where a kubeconfig is kept.
@@ -118,6 +124,11 @@ type FleetClusterStatus struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=1000
 	Withdrawn []string `json:"withdrawn,omitempty"`
+	// Removals of Grids that were not meant for the cluster any more, within the last hour.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=200
+	Removals []GridRemoval `json:"removals,omitempty"`
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -135,6 +146,12 @@ type ClusterGrid struct {
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 	// What was sent: see the annotation superedge.io/from-revision.
 	Revision string `json:"revision"`
+	// Since when the Grid is not meant for the cluster any more.
+	// +optional
+	LeavingSince *metav1.Time `json:"leavingSince,omitempty"`
+	// Why the Grid is not meant for the cluster, and when it leaves; at most 512 bytes.
+	// +optional
+	Leaving string `json:"leaving,omitempty"`
 	// Current, Behind, Waiting (for a first report), or the reason why it is not in the cluster:
 	// NameCollision, NamespaceMissing, and so on.
 	// +optional
@@ -142,6 +159,12 @@ type ClusterGrid struct {
 	// What is wrong and what to do about it; at most 512 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// GridRemoval is the place that one removal takes in the budget.
+type GridRemoval struct {
+	UID string      `json:"uid"`
+	At  metav1.Time `json:"at"`
 }
 
 // FleetClusterList is a list of FleetCluster.

@@ -8,6 +8,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/removal"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,10 @@ import (
 type Config struct {
 	// Now is the clock by which members are heard or silent.
 	Now func() time.Time
+	// Grace is for how long a Grid stays in a cluster that it is not meant for any more; negative: for
+	// ever. Budget is from how many clusters a Grid is removed within an hour.
+	Grace  time.Duration
+	Budget removal.Budget
 	// Metrics are updated after each decision.
 	Metrics *Metrics
 	// Detached reports whether what applies Grids to the cluster of a FleetCluster, named by its
@@ -63,8 +68,8 @@ func AddToScheme(s *runtime.Scheme) error {
 func Add(m manager.Manager, c Config) error {
 	alone := true // names of controllers are unique per process, but a process may have several managers
 	r := &reconciler{
-		client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, detached: c.Detached, events: m.GetEventRecorder(Manager),
-		metrics: c.Metrics, decide: plan.Decide, memory: newMemory(), written: newWritten(),
+		client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, detached: c.Detached, events: m.GetEventRecorder(Manager),
+		metrics: c.Metrics, decide: plan.Decide, memory: newMemory(), written: newWritten(), excess: excess{},
 	}
 	built, err := controller.New("Fleet", m, controller.Options{
 		Reconciler: r,

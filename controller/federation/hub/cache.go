@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/archive"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,7 @@ const annotationSize = "archive-size"
 const maxHeartbeat = 16 << 10
 
 // ByObject are options for the manager's cache: GridBundles are kept without their archives, of
-// Leases and Namespaces only those of the fleet are read, and of these only what is used. An
+// Leases only those of the fleet are read, and of these and of Namespaces only what is used. An
 // archive is to be read from the API server. GridReports are not among these options.
 func ByObject() map[client.Object]cache.ByObject {
 	ofFleet := labels.NewSelector()
@@ -33,7 +34,7 @@ func ByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&v1alpha1.GridBundle{}:  {Namespaces: everywhere, Transform: trimBundle},
 		&coordinationv1.Lease{}: {Namespaces: everywhere, Label: ofFleet, Transform: trimLease},
-		newNamespace():          {Label: ofFleet, Transform: trimNamespace},
+		newNamespace():          {Transform: trimNamespace},
 	}
 }
 
@@ -82,7 +83,12 @@ func trimLease(o any) (any, error) {
 
 func trimNamespace(o any) (any, error) {
 	if n, ok := o.(*metav1.PartialObjectMetadata); ok {
+		labels := archive.PodSecurity(n.Labels)
+		if of, joined := n.Labels[v1alpha1.LabelCluster]; joined {
+			labels = map[string]string{v1alpha1.LabelCluster: of} // Grids are not put into it
+		}
 		n.ObjectMeta = identity(n.ObjectMeta)
+		n.Labels = labels
 	}
 	return o, nil
 }

@@ -5,7 +5,8 @@
 // Where to look: reconciler.go, what is read; observe.go, how it becomes what a decision rests on;
 // memo.go, what is read once from each version; heard.go, when a member was heard; written.go, for
 // what a decision waits; execution.go, the order of the steps; finalizer.go, bundle.go and
-// status.go, the steps; faults.go, Events; cache.go, what the manager's cache keeps.
+// status.go, the steps; excess.go, which reports are deleted; faults.go, Events; cache.go, what
+// the manager's cache keeps.
 //
 // Invariant: a step runs only after those that it depends on have succeeded. A bundle never has a
 // Grid without the finalizer. A Grid loses the finalizer only after the API server itself shows

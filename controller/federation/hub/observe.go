@@ -20,7 +20,7 @@ import (
 
 // lists is everything that is read from the caches. Nothing in it is ever written to.
 type lists struct {
-	grids      []client.Object // those that are distributed
+	grids      []client.Object
 	clusters   []v1alpha1.FleetCluster
 	bundles    []v1alpha1.GridBundle
 	reports    []v1alpha1.GridReport
@@ -39,10 +39,14 @@ func newMemory() *memory { return &memory{} }
 
 // observe makes of the lists what a decision rests on. hub is the UID of the Namespace kube-system.
 func (m *memory) observe(l lists, hub string, now time.Time) plan.Observed {
-	o := plan.Observed{Hub: hub, Now: now}
+	o := plan.Observed{Hub: hub, Now: now, PodSecurity: map[string]map[string]string{}}
 	m.grids.begin()
 	m.reports.begin()
 	for _, g := range l.grids {
+		if !isDistributed(g) {
+			o.Grids = append(o.Grids, known(g))
+			continue
+		}
 		o.Grids = append(o.Grids, m.grids.of(g, func() plan.Grid { return plan.Read(hub, untyped(g)) }))
 	}
 	leases := map[string]*coordinationv1.Lease{}
@@ -61,8 +65,13 @@ func (m *memory) observe(l lists, hub string, now time.Time) plan.Observed {
 		return nil
 	}
 	for i := range l.namespaces {
-		if c := cluster(l.namespaces[i].Name); c != nil && l.namespaces[i].DeletionTimestamp == nil {
+		n := &l.namespaces[i]
+		_, joined := n.Labels[v1alpha1.LabelCluster] // otherwise anyone may have made it, and read there
+		if c := cluster(n.Name); c != nil && joined && n.DeletionTimestamp == nil {
 			c.Namespace = true
+		}
+		if len(n.Labels) > 0 && !joined {
+			o.PodSecurity[n.Name] = n.Labels
 		}
 	}
 	for i := range l.bundles {
@@ -92,6 +101,15 @@ func (m *memory) observe(l lists, hub string, now time.Time) plan.Observed {
 // isDistributed: the Grid is distributed, or was.
 func isDistributed(o client.Object) bool {
 	return o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated || slices.Contains(o.GetFinalizers(), v1alpha1.Finalizer)
+}
+
+// known is a Grid that is not distributed, of which it is known that it exists.
+func known(g client.Object) plan.Grid {
+	known := plan.Grid{Ref: plan.Ref{Kind: typeName(g), Namespace: g.GetNamespace(), Name: g.GetName(), UID: string(g.GetUID())}}
+	if at := g.GetDeletionTimestamp(); at != nil {
+		known.Deleting, known.DeletedAt = true, at.Time
+	}
+	return known
 }
 
 // isOurs: the hub keeps this bundle. An agent of the hub has its own copies beside it, without the

@@ -2,12 +2,14 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/removal"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +35,9 @@ type reconciler struct {
 	client   client.Client // reads from the caches
 	live     client.Reader // reads from the API server
 	now      func() time.Time
+	watched  time.Time // since when everything was observed
+	grace    time.Duration
+	budget   removal.Budget
 	detached func(cluster types.UID) bool
 	events   events.EventRecorder
 	metrics  *Metrics
@@ -42,6 +47,7 @@ type reconciler struct {
 	written  *written
 	faults   faults
 	unfit    unfit
+	excess   excess
 	retries  int // reconciles one after the other that were to be tried again
 }
 
@@ -62,7 +68,11 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if !shown { // the event that shows it may look like no change
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}
+	if r.watched.IsZero() { // the caches have synced, and this replica leads
+		r.watched = now
+	}
 	observed := r.memory.observe(l, r.hub, now)
+	observed.Watched, observed.Grace, observed.Budget = r.watched, r.grace, r.budget
 	for i, c := range observed.Clusters {
 		observed.Clusters[i].Detached = r.detached == nil || r.detached(c.Object.UID)
 	}
@@ -72,8 +82,12 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	err = e.run(ctx, p)
 	r.metrics.summary.Store(summarize(l, e.statuses()))
 	r.faults = r.faults.tell(r.events, observed.Grids, p.Faults)
-	if err != nil {
+	again, unremoved := r.excess.delete(ctx, r.client, l.reports, now)
+	if err := errors.Join(err, unremoved); err != nil {
 		return reconcile.Result{}, err
+	}
+	if again > 0 && (p.Recheck == 0 || again < p.Recheck) {
+		p.Recheck = again
 	}
 	return reconcile.Result{RequeueAfter: r.next(ctx, p.Recheck, e.again.Load())}, nil
 }
@@ -118,7 +132,7 @@ func (r *reconciler) list(ctx context.Context) (lists, error) {
 	var namespaces metav1.PartialObjectMetadataList
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	grids := []client.ObjectList{&v1.DeploymentGridList{}, &v1.StatefulSetGridList{}, &v1.ServiceGridList{}}
-	// Of Leases and Namespaces, the caches have only those of the fleet.
+	// Of Leases, the caches have only those of the fleet.
 	for _, list := range append(grids, &clusters, &bundles, &reports, &leases, &namespaces) {
 		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return l, fmt.Errorf("reading %T from the caches: %w", list, err)
@@ -126,7 +140,7 @@ func (r *reconciler) list(ctx context.Context) (lists, error) {
 	}
 	for _, list := range grids {
 		err := meta.EachListItem(list, func(o runtime.Object) error {
-			if g, ok := o.(client.Object); ok && isDistributed(g) {
+			if g, ok := o.(client.Object); ok {
 				l.grids = append(l.grids, g)
 			}
 			return nil

@@ -315,3 +315,28 @@ func TestDeleteFleetCluster(t *testing.T) {
 		}
 	}
 }
+
+// TestAcceptedNamespaces: a cluster whose FleetCluster names namespaces gets no Grids into others.
+// What is there stays, and both sides say so. A namespace that is made has the labels that confine
+// its Pods.
+func TestAcceptedNamespaces(t *testing.T) {
+	w := newWest(t, distributed("bank", "pos"), distributed("shop", "pos"))
+	w.PodSecurity = map[string]map[string]string{"shop": {"pod-security.kubernetes.io/enforce": "restricted"}}
+	w.cluster.Object.Spec.CreateNamespace = true
+	w.cluster.Object.Spec.Namespaces = []string{"shop"}
+	_, written := w.decide()
+	if len(written) != 1 || !strings.Contains(string(written["shop"].Objects[0]), `"labels":{"pod-security.kubernetes.io/enforce":"restricted"}`) {
+		t.Fatalf("%d bundles are sent: %s", len(written), written["shop"].Objects)
+	}
+	w.wantNoted("NamespaceRefused", "DeploymentGrid bank/pos is not sent to cluster west: spec.namespaces of FleetCluster west does not have namespace bank")
+	o := w.cluster.Object.DeepCopy()
+	o.Spec.Namespaces = []string{"bank"}
+	w.cluster.Object = o
+	if _, written = w.decide(); written["bank"].Grids != 1 || len(w.cluster.Bundles) != 2 {
+		t.Errorf("the bundles are %v", w.cluster.Bundles)
+	}
+	w.PodSecurity["bank"] = w.PodSecurity["shop"]
+	if _, written = w.decide(); written["bank"].Grids != 1 {
+		t.Error("labels of a namespace are not sent")
+	}
+}

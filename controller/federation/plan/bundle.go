@@ -34,6 +34,7 @@ func (m *member) distribute() {
 			s.stuck = m.send(s)
 		}
 		if s.stuck != nil {
+			m.stuck[s.namespace] = s.stuck.reason != reasonTooMany && s.stuck.reason != reasonTooLargeBundle // fewer Grids repair these
 			m.note(s.stuck.reason, "%s", s.stuck.message)
 			m.rows = append(m.rows, s.rows...)
 		}
@@ -45,15 +46,17 @@ func (m *member) send(s *share) *obstacle {
 	complete := true
 	next, again := s.rows, map[string]bool{}
 	for _, g := range s.wanted {
-		if _, listed := m.listed[g.UID]; listed {
+		_, listed := m.listed[g.UID]
+		if !g.Finalizer { // one that is listed has lost it
+			m.expected = append(m.expected, g.UID)
+			complete = false
+			continue
+		}
+		if listed {
 			continue
 		}
 		complete = false
-		if !g.Finalizer {
-			m.expected = append(m.expected, g.UID)
-			continue
-		}
-		next, again[g.UID] = append(slices.Clip(next), rowOf(g)), true
+		next, again[g.UID] = append(slices.Clip(next), m.rowOf(g)), true
 	}
 	if !complete {
 		// Nothing leaves before what is to stay is listed: the bundle may have it already.
@@ -73,7 +76,7 @@ func (m *member) send(s *share) *obstacle {
 		return &obstacle{"TooManyWithdrawn", fmt.Sprintf("namespace %s: %d Grids wait to be removed until the cluster has removed others", s.namespace, len(s.leaving))}
 	}
 	for _, g := range s.wanted {
-		m.rows = append(m.rows, rowOf(g))
+		m.rows = append(m.rows, m.rowOf(g))
 	}
 	switch {
 	case len(s.wanted) == 0 && exists:
@@ -87,7 +90,7 @@ func (m *member) send(s *share) *obstacle {
 // rest is for how long the bundle of a namespace still rests.
 func (m *member) rest(s *share) time.Duration {
 	at, found := m.Sent[s.namespace]
-	since := m.now.Sub(at)
+	since := m.Now.Sub(at)
 	if !found || since < 0 { // the clock was set back
 		return 0
 	}
@@ -123,8 +126,8 @@ func (m *member) shares() map[string]*share {
 	for _, row := range m.rows {
 		s := of(row.Namespace)
 		s.rows = append(s.rows, row)
-		if !m.known[row.UID] {
-			continue // it is released
+		if m.known[row.UID] == nil {
+			continue // it holds the namespace
 		}
 		if !staying[row.UID] {
 			s.leaving = append(s.leaving, row.UID)
@@ -133,11 +136,12 @@ func (m *member) shares() map[string]*share {
 	for _, g := range m.grids {
 		_, reported := m.reported[g.UID]
 		_, listed := m.listed[g.UID]
-		if reported && !listed && !staying[g.UID] {
+		if reported && !listed && (g.Deleting || m.removing) {
 			s := of(g.Namespace)
 			s.leaving = append(s.leaving, g.UID)
 		}
 	}
+	m.hold(all)
 	return all
 }
 
@@ -154,7 +158,9 @@ func (m *member) selected() []*Grid {
 		delete(adopted, row.Namespace)
 	}
 	for _, g := range m.grids {
-		if g.Deleting || !g.Content.Wanted || !m.selects(&g.Content) {
+		if d := m.departures[g.UID]; d != nil && !d.leave {
+			g = d.grid
+		} else if g.Deleting || !g.Content.Wanted || !m.selects(&g.Content) {
 			continue
 		}
 		if o := m.unfit(g); o != nil {
@@ -180,6 +186,9 @@ func (m *member) unfit(g *Grid) *obstacle {
 	case target != g.Namespace && !m.mayTarget(target):
 		return &obstacle{reasonTarget, fmt.Sprintf("%s is not sent to cluster %s: its annotation %s is %s, and spec.targetNamespaces of FleetCluster %s "+
 			"does not allow that: add it there, or remove the annotation", g.Ref, m.name, v1alpha1.AnnotationTargetNamespace, target, m.name)}
+	case len(m.Object.Spec.Namespaces) > 0 && !slices.Contains(m.Object.Spec.Namespaces, target):
+		return &obstacle{reasonNamespace, fmt.Sprintf("%s is not sent to cluster %s: spec.namespaces of FleetCluster %s does not have namespace %s: add it there, "+
+			"or select other clusters by annotation %s", g.Ref, m.name, m.name, target, v1alpha1.AnnotationClusters)}
 	}
 	return nil
 }
@@ -272,7 +281,7 @@ func (m *member) tooLarge(s *share) *obstacle {
 	if weight <= v1alpha1.MaxBundle && size <= archive.MaxUnpacked {
 		return nil
 	}
-	return &obstacle{"BundleTooLarge", fmt.Sprintf("namespace %s is left as it is in cluster %s: its Grids take about %d bytes packed (%d unpacked), "+
+	return &obstacle{reasonTooLargeBundle, fmt.Sprintf("namespace %s is left as it is in cluster %s: its Grids take about %d bytes packed (%d unpacked), "+
 		"above the bound of %d (%d): make Grids smaller, or keep some in another namespace", s.namespace, m.name, weight, size, v1alpha1.MaxBundle, archive.MaxUnpacked)}
 }
 
@@ -286,10 +295,13 @@ func (m *member) fault(g *Grid, o obstacle) {
 	}
 }
 
-func rowOf(g *Grid) v1alpha1.ClusterGrid {
+func (m *member) rowOf(g *Grid) v1alpha1.ClusterGrid {
 	row := v1alpha1.ClusterGrid{Kind: g.Kind, Namespace: g.Namespace, Name: g.Name, UID: g.UID, Revision: g.Content.Revision}
 	if g.Content.TargetNamespace != g.Namespace {
 		row.TargetNamespace = g.Content.TargetNamespace
+	}
+	if d := m.departures[g.UID]; d != nil && !d.leave {
+		row.LeavingSince, row.Leaving = d.since, d.text
 	}
 	return row
 }
@@ -299,8 +311,12 @@ func (m *member) bundle(s *share) Bundle {
 	b := Bundle{Grids: int32(len(s.wanted))}
 	sum := sha256.New()
 	for _, name := range m.namespaces(s) {
+		labels := m.PodSecurity[s.namespace]
 		fmt.Fprintf(sum, "Namespace %s\n", name)
-		b.Objects = append(b.Objects, namespaceObject(name))
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			fmt.Fprintf(sum, "%s=%s\n", key, labels[key])
+		}
+		b.Objects = append(b.Objects, archive.Namespace(name, labels))
 	}
 	for _, g := range s.wanted {
 		fmt.Fprintf(sum, "%s %s\n", g.UID, g.Content.Revision)
@@ -322,11 +338,4 @@ func (m *member) namespaces(s *share) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
-}
-
-// namespaceObject is a Namespace that Flux creates if there is none, and otherwise neither changes
-// nor deletes.
-func namespaceObject(name string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q,"annotations":{`+
-		`"kustomize.toolkit.fluxcd.io/prune":"disabled","kustomize.toolkit.fluxcd.io/ssa":"IfNotPresent"}}}`, name)
 }

@@ -35,7 +35,7 @@ func (m *member) setConditions(s *v1alpha1.FleetClusterStatus, verdicts []verdic
 	for _, v := range verdicts {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: v.kind, Status: v.status, Reason: v.reason, Message: v.message,
-			ObservedGeneration: m.Object.Generation, LastTransitionTime: *second(m.now),
+			ObservedGeneration: m.Object.Generation, LastTransitionTime: *second(m.Now),
 		})
 	}
 }
@@ -128,8 +128,7 @@ func (m *member) distributionHeld() verdict {
 	v := verdict{kind: v1alpha1.ConditionDistributionHeld, status: metav1.ConditionFalse, reason: "AllKnown",
 		message: "the hub knows all Grids of its own that are in the cluster"}
 	if len(m.unknown) > 0 && !m.removing && !m.replaced() {
-		held := m.held()
-		v.status, v.reason, v.message = metav1.ConditionTrue, "UnknownGrids", held.message
+		v.status, v.reason, v.message = metav1.ConditionTrue, "UnknownGrids", m.held()
 	}
 	return v
 }

@@ -1,5 +1,11 @@
 package plan
 
+import (
+	"time"
+
+	"gridproxy/controller/removal"
+)
+
 // Content is what is sent of a Grid.
 type Content struct {
 	// Object is the Grid as it is applied in a cluster, JSON.
@@ -18,4 +24,11 @@ type Content struct {
 	Weight int
 	// Wanted is whether it has the label superedge.io/fed: "yes".
 	Wanted bool
+	// Grace is for how long the Grid stays in a cluster that it is not meant for any more; nil: as
+	// long as the flag says; negative: for ever.
+	Grace *time.Duration
+	// Budget is from how many clusters it is removed within an hour; nil: as the flag says.
+	Budget *removal.Budget
+	// Releases are the removals that it allows.
+	Releases removal.Releases
 }

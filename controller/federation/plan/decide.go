@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/removal"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -17,10 +18,12 @@ import (
 // from the list, and only then loses the finalizer. Each step is decided on again from what is
 // observed, so that a process can end between any two.
 func Decide(o Observed) Plan {
-	f := fleet{hub: o.Hub, now: o.Now, grids: sortedGrids(o.Grids), known: map[string]bool{}, faults: map[string]v1alpha1.Problem{},
-		selected: map[string]map[string]bool{}}
+	f := fleet{
+		Observed: o, grids: sortedGrids(o.Grids), known: map[string]*Grid{}, faults: map[string]v1alpha1.Problem{},
+		selected: map[string]map[string]bool{}, anywhere: map[string]bool{}, clusters: map[string]int{},
+	}
 	for _, g := range f.grids {
-		f.known[g.UID] = true
+		f.known[g.UID] = g
 		if g.Content.Fault != "" && g.Content.Wanted && !g.Deleting {
 			f.faults[g.UID] = v1alpha1.Problem{Reason: reasonFault, Message: g.Content.Fault}
 		}
@@ -30,7 +33,9 @@ func Decide(o Observed) Plan {
 	for _, c := range slices.SortedFunc(slices.Values(o.Clusters), func(a, b Cluster) int {
 		return cmp.Compare(a.Object.Name, b.Object.Name)
 	}) {
-		m := f.member(c)
+		f.members = append(f.members, f.member(c))
+	}
+	for _, m := range f.members {
 		plan.Clusters = append(plan.Clusters, m.decide())
 		for uid := range m.listed {
 			needed[uid] = true
@@ -59,14 +64,18 @@ func Decide(o Observed) Plan {
 
 // fleet is what the decisions for all clusters share.
 type fleet struct {
-	hub    string
-	now    time.Time
-	grids  []*Grid
-	known  map[string]bool
-	faults map[string]v1alpha1.Problem
+	Observed
+	grids   []*Grid
+	known   map[string]*Grid // by UID
+	members []*member
+	faults  map[string]v1alpha1.Problem
 	// selected is which selectors select the clusters with some labels: by the labels, and then
 	// by the selector. Many Grids have one selector, and many clusters the same labels.
 	selected map[string]map[string]bool
+	// anywhere is which selectors select a cluster, and clusters is how many clusters have a Grid.
+	anywhere map[string]bool
+	clusters map[string]int
+	removals map[string][]removal.Spent // places in the removal budget, by UID; nil: not read yet
 }
 
 // selects reports whether a Grid is meant for the cluster.

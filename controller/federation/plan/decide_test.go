@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/removal"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ type west struct {
 func newWest(t *testing.T, grids ...Grid) *west {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 123456789, time.UTC)
 	o := newFleetCluster("west", "a")
-	w := &west{t: t, Observed: Observed{Hub: hubUID, Now: now, Grids: grids, Clusters: []Cluster{{
+	w := &west{t: t, Observed: Observed{Hub: hubUID, Now: now, Grids: grids, Grace: 5 * time.Minute, Budget: removal.Default(), Clusters: []Cluster{{
 		Object: o, Namespace: true, Bundles: map[string]string{},
 		Heartbeat: &Heartbeat{Heartbeat: v1alpha1.Heartbeat{ClusterUID: "member", Nodes: 28}, Renewal: "r1", Heard: now},
 	}}}}

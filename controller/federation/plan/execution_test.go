@@ -13,11 +13,9 @@ import (
 )
 
 func (h *history) observe() (Observed, map[string]int) {
-	o := Observed{Hub: hubUID, Now: h.now}
+	o := Observed{Hub: hubUID, Now: h.now, Budget: budget(h.t, "100%")}
 	for _, g := range h.hub.grids {
-		if g.fed || g.finalizer {
-			o.Grids = append(o.Grids, h.contents.read(g))
-		}
+		o.Grids = append(o.Grids, h.contents.read(g))
 	}
 	versions := map[string]int{}
 	for name, c := range h.hub.clusters {

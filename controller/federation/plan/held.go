@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/topology/excerpt"
@@ -48,8 +49,9 @@ func (m *member) release() {
 	}
 }
 
-// unknownGrids are the UIDs of Grids that the cluster has from this hub, that the hub does not know
-// and that it has not withdrawn: the hub was restored from a backup, or a list was short.
+// unknownGrids are the UIDs of Grids that the cluster has from this hub, that the hub has not
+// withdrawn, and that it does not know, or neither lists nor means for the cluster: the hub was
+// restored from a backup, a list was short, or the FleetCluster was made again.
 func (m *member) unknownGrids() []string {
 	unknown := map[string]bool{}
 	for uid := range m.reported {
@@ -61,28 +63,91 @@ func (m *member) unknownGrids() []string {
 	for _, uid := range m.withdrawn {
 		delete(unknown, uid)
 	}
-	maps.DeleteFunc(unknown, func(uid string, _ bool) bool { return m.known[uid] })
+	maps.DeleteFunc(unknown, func(uid string, _ bool) bool {
+		g := m.known[uid]
+		_, listed := m.listed[uid]
+		return g != nil && (listed || g.Deleting || g.Content.Wanted && m.selects(&g.Content))
+	})
 	return slices.Sorted(maps.Keys(unknown))
 }
 
-// held says that unknown Grids hold the cluster.
-func (m *member) held() *obstacle {
+// hold leaves the namespaces as they are in which there are unknown Grids. Of one that is only
+// reported it is known where it is in the cluster: what goes there is held.
+func (m *member) hold(shares map[string]*share) {
+	if len(m.unknown) == 0 {
+		return
+	}
+	from, into := map[string]bool{}, map[string]bool{}
+	for _, uid := range m.unknown {
+		if row, listed := m.listed[uid]; listed {
+			from[row.Namespace] = true
+		} else {
+			into[m.reported[uid].Namespace] = true
+		}
+	}
+	for _, s := range shares {
+		if from[s.namespace] || s.goesInto(into) {
+			s.stuck = &obstacle{v1alpha1.ConditionDistributionHeld, fmt.Sprintf("namespace %s is left as it is in cluster %s: see the condition %s",
+				s.namespace, m.name, v1alpha1.ConditionDistributionHeld)}
+		}
+	}
+}
+
+// goesInto reports whether anything of a share is, or is to be, in one of some namespaces of the
+// cluster. What is in a bundle without a list is in the namespace of its name.
+func (s *share) goesInto(namespaces map[string]bool) bool {
+	if len(s.wanted)+len(s.rows) == 0 {
+		return namespaces[s.namespace]
+	}
+	return slices.ContainsFunc(s.wanted, func(g *Grid) bool { return namespaces[g.Content.TargetNamespace] }) ||
+		slices.ContainsFunc(s.rows, func(row v1alpha1.ClusterGrid) bool { return namespaces[placeOf(row)] })
+}
+
+// abandonAfter is for how long a deleted Grid waits for a cluster in which nothing can be changed.
+const abandonAfter = 24 * time.Hour
+
+// abandon moves Grids that were deleted long ago from the list to those that are withdrawn,
+// although the cluster still has them: one that is suspended must not keep a Grid on the hub for
+// ever. It removes them when it goes on. Those that withdrawn has no room for are unknown then, and
+// held.
+func (m *member) abandon() {
+	if m.Hub == "" {
+		return
+	}
+	m.rows = slices.DeleteFunc(m.rows, func(row v1alpha1.ClusterGrid) bool {
+		g := m.known[row.UID]
+		if g == nil || !g.Deleting || g.DeletedAt.IsZero() {
+			return false
+		}
+		if left := abandonAfter - m.Now.Sub(g.DeletedAt); left > 0 {
+			m.recheck = earlier(m.recheck, left)
+			return false
+		}
+		if leaving := (&share{namespace: row.Namespace, leaving: []string{row.UID}}); m.mayWithdraw(leaving) {
+			m.withdraw(leaving.leaving, nil)
+		}
+		return true
+	})
+}
+
+// held says which namespaces unknown Grids hold.
+func (m *member) held() string {
 	var names []string
 	for _, uid := range m.unknown[:min(3, len(m.unknown))] {
-		row, listed := m.listed[uid]
-		name := fmt.Sprintf("%s %s/%s", row.Kind, row.Namespace, row.Name)
-		if r := m.reported[uid]; !listed {
-			name = fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name)
+		if row, listed := m.listed[uid]; listed {
+			names = append(names, excerpt.Of(fmt.Sprintf("%s %s/%s", row.Kind, row.Namespace, row.Name)))
+		} else {
+			r := m.reported[uid]
+			names = append(names, excerpt.Of(fmt.Sprintf("%s %s/%s", r.Kind, r.Namespace, r.Name)))
 		}
-		names = append(names, excerpt.Of(name))
 	}
 	more := ""
 	if n := len(m.unknown) - len(names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return &obstacle{v1alpha1.ConditionDistributionHeld, fmt.Sprintf("nothing is changed in the cluster, because it has Grids of this hub that the hub does not know: "+
+	return fmt.Sprintf("nothing is changed in namespaces of the cluster with Grids of this hub that the hub does not know, or does not mean for it: "+
 		"%s%s; if they may be removed there, run: kubectl annotate fleetcluster %s --overwrite %s=%s",
-		strings.Join(names, ", "), more, m.name, v1alpha1.AnnotationRelease, strings.Join(m.unknown[:min(maxReleased, len(m.unknown))], ","))}
+		strings.Join(names, ", "), more, m.name, v1alpha1.AnnotationRelease, strings.Join(m.unknown[:min(maxReleased, len(m.unknown))], ","))
 }
 
 // mayWithdraw: a namespace takes only its part of what can be withdrawn. Reports say in which one a

@@ -117,8 +117,10 @@ func (h *history) edit(*rapid.T) { h.change(func(g *gridState) { g.content++ }) 
 func (h *history) reselect(*rapid.T) {
 	h.change(func(g *gridState) { g.selector = h.selector() })
 }
-func (h *history) relabel(*rapid.T)    { h.change(func(g *gridState) { g.fed = !g.fed }) }
-func (h *history) deleteGrid(*rapid.T) { h.change(func(g *gridState) { g.deleting = true }) }
+func (h *history) relabel(*rapid.T) { h.change(func(g *gridState) { g.fed = !g.fed }) }
+func (h *history) deleteGrid(*rapid.T) {
+	h.change(func(g *gridState) { g.deleting, g.deletedAt = true, h.now })
+}
 
 // join adds a cluster, or lets one come back whose FleetCluster was deleted, perhaps under another
 // name, perhaps with everything that is in its namespace.
@@ -218,7 +220,8 @@ func (h *history) restart(*rapid.T) {
 }
 
 func (h *history) timePasses(*rapid.T) {
-	h.now = h.now.Add(time.Duration(rapid.IntRange(1, 100).Draw(h.t, "seconds")) * time.Second)
+	unit := rapid.SampledFrom([]time.Duration{time.Second, time.Second, time.Second, time.Hour}).Draw(h.t, "unit")
+	h.now = h.now.Add(time.Duration(rapid.IntRange(1, 100).Draw(h.t, "time")) * unit)
 }
 
 func (h *history) beat(*rapid.T) {

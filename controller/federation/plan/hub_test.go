@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/removal"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,6 +22,7 @@ const hubUID = "5a2b61c2-hub"
 type gridState struct {
 	ref                      Ref
 	deleting, finalizer, fed bool
+	deletedAt                time.Time
 	selector                 string
 	content                  int
 }
@@ -46,14 +48,26 @@ func (g gridState) object() *unstructured.Unstructured {
 type contents map[gridState]Content
 
 func (c contents) read(g gridState) Grid {
+	if !g.fed && !g.finalizer {
+		return Grid{Ref: g.ref, Deleting: g.deleting, DeletedAt: g.deletedAt}
+	}
 	key := g
-	key.deleting, key.finalizer = false, false
+	key.deleting, key.finalizer, key.deletedAt = false, false, time.Time{}
 	content, found := c[key]
 	if !found {
 		content = Read(hubUID, key.object()).Content
 		c[key] = content
 	}
-	return Grid{Ref: g.ref, Deleting: g.deleting, Finalizer: g.finalizer, Content: content}
+	return Grid{Ref: g.ref, Deleting: g.deleting, DeletedAt: g.deletedAt, Finalizer: g.finalizer, Content: content}
+}
+
+// budget is a removal budget.
+func budget(t interface{ Fatal(...any) }, text string) removal.Budget {
+	b, err := removal.ParseBudget(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // selects reports whether the person who wrote the selector wants the Grid in a cluster.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/removal"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,24 +21,28 @@ type member struct {
 	silence silence
 	// listed are the Grids that the last status lists, and reported the reports on Grids of
 	// this hub, by UID.
-	listed   map[string]v1alpha1.ClusterGrid
+	listed   map[string]*v1alpha1.ClusterGrid
 	reported map[string]*Report
 	// answers are which selectors select the cluster, as far as it is known.
 	answers map[string]bool
 	// removing: everything is to be removed from the cluster.
 	removing bool
+	releases removal.Releases // of Grids that leave
 
 	// What is decided.
-	blocked   *obstacle // why nothing is changed in the cluster
-	unknown   []string  // UIDs of the Grids that hold it
-	withdrawn []string
-	rows      []v1alpha1.ClusterGrid
-	notes     []obstacle // why single namespaces or Grids are not changed: the first of them
-	unnoted   int        // further ones
-	expected  []string   // UIDs of Grids that will be listed when they have a finalizer
-	write     map[string]Bundle
-	remove    []string
-	recheck   time.Duration // after how long more can be done; 0: never
+	blocked    *obstacle // why nothing is changed in the cluster
+	unknown    []string  // UIDs of the Grids that hold namespaces of it
+	departures map[string]*departure
+	stuck      map[string]bool // namespaces that are left as they are
+	removals   []v1alpha1.GridRemoval
+	withdrawn  []string
+	rows       []v1alpha1.ClusterGrid
+	notes      []obstacle // why single namespaces or Grids are not changed: the first of them
+	unnoted    int        // further ones
+	expected   []string   // UIDs of Grids that will be listed when they have a finalizer
+	write      map[string]Bundle
+	remove     []string
+	recheck    time.Duration // after how long more can be done; 0: never
 }
 
 // obstacle is why something is not changed.
@@ -46,16 +51,17 @@ type obstacle struct{ reason, message string }
 func (f *fleet) member(c Cluster) *member {
 	m := &member{
 		fleet: f, Cluster: c, name: c.Object.Name, last: &c.Object.Status,
-		listed: map[string]v1alpha1.ClusterGrid{}, reported: map[string]*Report{},
+		listed: map[string]*v1alpha1.ClusterGrid{}, reported: map[string]*Report{},
 		removing: c.Object.DeletionTimestamp != nil && c.Object.Spec.OnDelete == v1alpha1.Remove,
-		write:    map[string]Bundle{}, answers: f.answersFor(c.Object.Labels),
+		releases: removal.ReadReleases(c.Object.Annotations[v1alpha1.AnnotationRelease]), departures: map[string]*departure{}, stuck: map[string]bool{},
+		write: map[string]Bundle{}, answers: f.answersFor(c.Object.Labels),
 	}
-	for _, row := range m.last.Grids {
-		m.listed[row.UID] = row
+	for i := range m.last.Grids {
+		m.listed[m.last.Grids[i].UID] = &m.last.Grids[i]
 	}
 	for i := range c.Reports {
 		r := &c.Reports[i]
-		uid, ours := uidOf(f.hub, r.From)
+		uid, ours := uidOf(f.Hub, r.From)
 		if other, found := m.reported[uid]; ours && (!found || r.Object < other.Object) {
 			m.reported[uid] = r
 		}
@@ -90,12 +96,17 @@ func (m *member) decide() ClusterPlan {
 		m.release()
 	}
 	m.unknown = m.unknownGrids()
-	if m.blocked == nil && len(m.unknown) > 0 {
-		m.blocked = m.held()
-	}
+	m.removals = slices.DeleteFunc(slices.Clone(m.last.Removals), func(r v1alpha1.GridRemoval) bool { return !counts(r, m.Now) })
 	if m.blocked == nil {
+		m.findDepartures()
 		m.distribute()
+		m.takePlaces()
+	} else { // what becomes of Grids is not looked at, so a mistake that follows has its whole grace
+		for i := range m.rows {
+			m.correct(&m.rows[i])
+		}
 	}
+	m.abandon()
 	m.describeRows()
 	deleting, finalizer := m.Object.DeletionTimestamp != nil, slices.Contains(m.Object.Finalizers, v1alpha1.Finalizer)
 	p := ClusterPlan{
@@ -103,14 +114,25 @@ func (m *member) decide() ClusterPlan {
 		AddFinalizer:    !deleting && !finalizer,
 		RemoveFinalizer: deleting && finalizer && m.done(),
 	}
-	since := m.now.Sub(m.Told)
+	since := m.Now.Sub(m.Told)
 	switch {
-	case equality.Semantic.DeepEqual(p.Status, *m.last):
+	case equal(p.Status, *m.last):
 		p.Status = *m.last
-	case since >= 0 && since < TellEach && equality.Semantic.DeepEqual(gist(p.Status), gist(*m.last)):
+	case since >= 0 && since < TellEach && equal(gist(p.Status), gist(*m.last)):
 		p.Status, m.recheck = *m.last, earlier(m.recheck, TellEach-since)
 	}
 	return p
+}
+
+// equal reports whether two statuses say the same. There may be many rows.
+func equal(a, b v1alpha1.FleetClusterStatus) bool {
+	same := slices.EqualFunc(a.Grids, b.Grids, func(x, y v1alpha1.ClusterGrid) bool {
+		since := x.LeavingSince.Equal(y.LeavingSince)
+		x.LeavingSince, y.LeavingSince = nil, nil
+		return since && x == y
+	})
+	a.Grids, b.Grids = nil, nil
+	return same && equality.Semantic.DeepEqual(a, b)
 }
 
 // gist is a status without its numbers and messages.
@@ -129,7 +151,7 @@ func gist(of v1alpha1.FleetClusterStatus) v1alpha1.FleetClusterStatus {
 // obstacle is why nothing may be changed in the cluster, but for Grids that are not known.
 func (m *member) obstacle() *obstacle {
 	switch o := m.Object; {
-	case m.hub == "":
+	case m.Hub == "":
 		return &obstacle{"HubUnknown", "nothing is sent: the UID of namespace kube-system of this cluster is not known yet"}
 	case o.DeletionTimestamp == nil && !slices.Contains(o.Finalizers, v1alpha1.Finalizer):
 		return &obstacle{reasonWaiting, "the FleetCluster gets its finalizer first"}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/removal"
 )
 
 // Ref names a Grid of the hub.
@@ -15,11 +16,12 @@ type Ref struct {
 // String is the kind, and namespace/name.
 func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
 
-// Grid is a Grid of the hub that is distributed or was: it has the label superedge.io/fed: "yes" or
-// the finalizer.
+// Grid is a Grid of the hub. The Content of one that has neither the label superedge.io/fed: "yes"
+// nor the finalizer is not read.
 type Grid struct {
 	Ref
-	Deleting  bool // it has a deletionTimestamp
+	Deleting  bool // it has a deletionTimestamp, DeletedAt
+	DeletedAt time.Time
 	Finalizer bool // it has v1alpha1.Finalizer
 	Content   Content
 }
@@ -77,4 +79,10 @@ type Observed struct {
 	Grids    []Grid
 	Clusters []Cluster
 	Now      time.Time
+	// PodSecurity are the labels of archive.PodSecurity of the hub's Namespaces, by name.
+	PodSecurity map[string]map[string]string
+	// Watched is since when this process has watched the hub itself.
+	Watched time.Time
+	Grace   time.Duration  // --unit-removal-grace; negative: never
+	Budget  removal.Budget // --unit-removal-budget
 }

@@ -158,7 +158,7 @@ func (h *history) exact(name string, c *clusterState) {
 				continue
 			}
 			skip = skip || g.faulty()
-			if !g.faulty() && g.selects(c.object.Labels["region"]) {
+			if !g.faulty() && (g.selects(c.object.Labels["region"]) || h.stays(name, uid)) {
 				want[uid] = h.contents.read(g).Content.Revision
 			}
 		}
@@ -181,6 +181,16 @@ func (h *history) exact(name string, c *clusterState) {
 	if want := fmt.Sprintf("%d/%d current", len(all), len(all)); s.State != "Current" || s.GridSummary != want || s.Nodes != 4 {
 		h.t.Fatalf("at rest the status of cluster %s is %+v, want %s", name, s, want)
 	}
+}
+
+// stays reports whether a Grid stays in a cluster because its selector matches none.
+func (h *history) stays(name, uid string) bool {
+	for _, c := range h.hub.clusters {
+		if c.object != nil && c.object.DeletionTimestamp == nil && h.hub.grids[uid].selects(c.object.Labels["region"]) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(h.hub.clusters[name].object.Status.Grids, func(row v1alpha1.ClusterGrid) bool { return row.UID == uid && row.LeavingSince == nil })
 }
 
 // TestHistories: over many histories a Grid leaves a cluster only when a person said so, and when

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/archive"
+	"gridproxy/controller/removal"
 	"gridproxy/topology/excerpt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,15 +35,55 @@ const (
 // kube-system.
 func Read(hub string, o *unstructured.Unstructured) Grid {
 	return Grid{
-		Ref:       Ref{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())},
-		Deleting:  o.GetDeletionTimestamp() != nil,
+		Ref:      Ref{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())},
+		Deleting: o.GetDeletionTimestamp() != nil, DeletedAt: deletedAt(o),
 		Finalizer: slices.Contains(o.GetFinalizers(), v1alpha1.Finalizer),
 		Content:   contentOf(hub, o),
 	}
 }
 
+func deletedAt(o *unstructured.Unstructured) time.Time {
+	if at := o.GetDeletionTimestamp(); at != nil {
+		return at.Time
+	}
+	return time.Time{}
+}
+
+// contentOf reads what is sent of a Grid. One without the label is sent to where it was, until it
+// leaves.
 func contentOf(hub string, o *unstructured.Unstructured) Content {
 	c := Content{Wanted: isWanted(o), TargetNamespace: o.GetNamespace()}
+	c.readRemoval(o.GetAnnotations())
+	if c.Wanted {
+		c.readPlaces(hub, o)
+	}
+	if c.Fault == "" {
+		c.Object, c.Revision, c.Fault = copyOf(hub, o, c.TargetNamespace)
+	}
+	if c.Fault == "" {
+		c.Weight = archive.Weight(c.Object)
+	}
+	return c
+}
+
+// readRemoval reads how the Grid leaves clusters. What cannot be read allows nothing.
+func (c *Content) readRemoval(annotations map[string]string) {
+	if text, found := annotations[v1.AnnotationRemovalGrace]; found {
+		grace, err := removal.ParseGrace(text)
+		if err != nil {
+			grace = -1
+		}
+		c.Grace = &grace
+	}
+	if text, found := annotations[v1.AnnotationRemovalBudget]; found {
+		budget, _ := removal.ParseBudget(text) // none if it cannot be read
+		c.Budget = &budget
+	}
+	c.Releases = removal.ReadReleases(annotations[v1.AnnotationAllowRemoval])
+}
+
+// readPlaces reads to which clusters and where the Grid is sent.
+func (c *Content) readPlaces(hub string, o *unstructured.Unstructured) {
 	var faults []string
 	if _, back := uidOf(hub, o.GetAnnotations()[v1alpha1.AnnotationFrom]); back {
 		faults = append(faults, fmt.Sprintf("its annotation %s says that this cluster itself has sent it, and it would be sent in a circle: remove the label %s, "+
@@ -65,13 +107,30 @@ func contentOf(hub string, o *unstructured.Unstructured) Content {
 		}
 	}
 	c.Fault = strings.Join(faults, "; ")
-	if c.Fault != "" || !c.Wanted {
-		return c
+}
+
+// at returns the Grid as it is sent to another namespace of a cluster.
+func (g *Grid) at(namespace string) *Grid {
+	if namespace == g.Content.TargetNamespace {
+		return g
 	}
-	if c.Object, c.Revision, c.Fault = copyOf(hub, o, c.TargetNamespace); c.Fault == "" {
-		c.Weight = archive.Weight(c.Object)
+	moved := *g
+	moved.Content.TargetNamespace = namespace
+	if len(g.Content.Object) == 0 {
+		return &moved // it is not read before it has its finalizer
 	}
-	return c
+	var c struct {
+		copied
+		Spec json.RawMessage `json:"spec,omitempty"`
+	}
+	if err := json.Unmarshal(g.Content.Object, &c); err != nil {
+		moved.Content.Fault = "it cannot be read: write it again"
+		return &moved
+	}
+	c.copied.Spec, c.Metadata.Namespace = c.Spec, namespace
+	delete(c.Metadata.Annotations, v1alpha1.AnnotationRevision)
+	moved.Content.Object, moved.Content.Revision, moved.Content.Fault = revised(c.copied)
+	return &moved
 }
 
 // isWanted reports whether a Grid is to be distributed. One that represents another cluster, as
@@ -123,6 +182,11 @@ func copyOf(hub string, o *unstructured.Unstructured, namespace string) (text []
 	}}
 	c.Metadata.Labels[v1alpha1.LabelHub] = hub
 	c.Metadata.Annotations[v1alpha1.AnnotationFrom] = hub + "/" + string(o.GetUID())
+	return revised(c)
+}
+
+// revised returns a Grid as it is sent, with its revision, or why it cannot be sent.
+func revised(c copied) (text []byte, revision, fault string) {
 	text, err := encode(c)
 	if err != nil {
 		return nil, "", fmt.Sprintf("its spec cannot be read: write it again (%s)", excerpt.Of(err.Error()))

@@ -32,11 +32,11 @@ func (m *member) silenceOf() silence {
 	case h == nil && before.since != nil:
 		return before
 	case h == nil:
-		return silence{since: second(m.now)}
+		return silence{since: second(m.Now)}
 	case before.since != nil && before.renewal == h.Renewal:
 		return before
 	}
-	if age := m.now.Sub(h.Heard); age < silentAfter {
+	if age := m.Now.Sub(h.Heard); age < silentAfter {
 		return silence{recheck: silentAfter - max(age, 0)}
 	}
 	return silence{since: second(h.Heard), renewal: h.Renewal}

@@ -17,10 +17,14 @@ const (
 	reasonFault     = "InvalidDistribution"
 	reasonCollision = "NameCollision"
 	reasonTarget    = "TargetNamespaceRefused"
+	reasonNamespace = "NamespaceRefused"
 	reasonTooMany   = "TooManyGrids"
+
+	reasonTooLargeBundle = "BundleTooLarge"
 	// The agent of a cluster with a kubeconfig gives these.
 	reasonUnreachable = "Unreachable"
 	reasonKubeConfig  = "KubeConfigInvalid"
+	reasonTooLarge    = "TooLarge"
 	reasonUnread      = "UnreadableReport"
 )
 
@@ -44,7 +48,7 @@ func (m *member) status() v1alpha1.FleetClusterStatus {
 	}
 	next.SilentSince, next.LastRenewal = m.silence.since, m.silence.renewal
 	next.Units = m.units()
-	next.Grids, next.Withdrawn = m.rows, m.withdrawn
+	next.Grids, next.Withdrawn, next.Removals = m.rows, m.withdrawn, m.removals
 	next.GridSummary = summary(m.rows)
 	verdicts := m.verdicts()
 	next.State = m.state(verdicts)
@@ -83,7 +87,7 @@ func (m *member) describeRows() {
 func (m *member) describe(row v1alpha1.ClusterGrid) (state, message string) {
 	r, found := m.reported[row.UID]
 	switch {
-	case !m.known[row.UID]:
+	case m.known[row.UID] == nil:
 		return v1alpha1.ConditionDistributionHeld, "the hub does not know this Grid: see the condition DistributionHeld"
 	case !found:
 		return reasonWaiting, ""
@@ -141,7 +145,7 @@ func (m *member) problems() []v1alpha1.Problem {
 // unanswered is why the cluster cannot be asked; nil: it can, or does not say.
 func (m *member) unanswered() *v1alpha1.Problem {
 	for _, p := range m.problems() {
-		if p.Reason == reasonUnreachable || p.Reason == reasonKubeConfig {
+		if p.Reason == reasonUnreachable || p.Reason == reasonKubeConfig || p.Reason == reasonTooLarge {
 			return &p
 		}
 	}

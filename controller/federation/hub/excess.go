@@ -1,0 +1,54 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"gridproxy/controller/api/v1alpha1"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// The pause after reports of a cluster were deleted doubles from the first to the last one.
+const (
+	firstExcessPause = time.Minute
+	lastExcessPause  = time.Hour
+	maxExcess        = 100 // reports that are deleted at a time
+)
+
+// excess are the pauses between deletions of reports, by the namespaces of clusters.
+type excess map[string]excessPause
+
+type excessPause struct {
+	at    time.Time // of the last deletion
+	pause time.Duration
+}
+
+// delete deletes the reports that are too large to be a grid-controller's, and returns after how
+// long there is more to delete; 0: nothing is left.
+func (e excess) delete(ctx context.Context, c client.Client, reports []v1alpha1.GridReport, now time.Time) (again time.Duration, err error) {
+	left, begun := maxExcess, map[string]bool{}
+	for i := range reports {
+		r := &reports[i]
+		p := e[r.Namespace]
+		switch _, isLarge := r.Annotations[v1alpha1.AnnotationReportBytes]; {
+		case !isLarge || !strings.HasPrefix(r.Namespace, v1alpha1.NamespacePrefix):
+			continue
+		case left == 0, !begun[r.Namespace] && now.Sub(p.at).Abs() < p.pause:
+			again = firstExcessPause
+			continue
+		case !begun[r.Namespace]:
+			begun[r.Namespace] = true
+			e[r.Namespace] = excessPause{now, min(max(2*p.pause, firstExcessPause), lastExcessPause)}
+			log.FromContext(ctx).Info("deleting reports that are larger than any that a grid-controller writes: find out what else uses the account of the cluster", "namespace", r.Namespace)
+		}
+		left--
+		if err := client.IgnoreNotFound(c.Delete(ctx, r.DeepCopy(), client.Preconditions{UID: &r.UID})); err != nil {
+			return firstExcessPause, fmt.Errorf("deleting GridReport %s/%s, which has more than %d bytes: %w", r.Namespace, r.Name, v1alpha1.MaxReport, err)
+		}
+	}
+	return again, nil
+}

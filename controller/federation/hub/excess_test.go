@@ -1,0 +1,68 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"gridproxy/controller/api/v1alpha1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// deleter counts deletions. It is a fake because a real one would need a thousand reports of 200
+// kB.
+type deleter struct {
+	client.Client
+	deleted map[string]int // by namespace
+}
+
+// Delete counts.
+func (d *deleter) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
+	d.deleted[o.GetNamespace()]++
+	return nil
+}
+
+// TestExcess: reports that are too large are deleted, with pauses that double, and those of another
+// cluster do not wait for that. Others are never deleted.
+func TestExcess(t *testing.T) {
+	report := func(namespace string, large bool) v1alpha1.GridReport {
+		r := v1alpha1.GridReport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "r"}}
+		if large {
+			r.Annotations = map[string]string{v1alpha1.AnnotationReportBytes: "1000000"}
+		}
+		return r
+	}
+	reports := []v1alpha1.GridReport{report("fleet-west", true), report("fleet-west", false), report("other", true), report("fleet-west", true)}
+	to, e := &deleter{deleted: map[string]int{}}, excess{}
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	rounds := 0
+	for now := begin; now.Before(begin.Add(24 * time.Hour)); now = now.Add(30 * time.Second) {
+		before := to.deleted["fleet-west"]
+		again, err := e.delete(t.Context(), to, reports, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if to.deleted["fleet-west"] > before {
+			rounds++
+		} else if again == 0 {
+			t.Fatal("reports are left, and nothing is to be done about them")
+		}
+	}
+	if rounds < 20 || rounds > 32 || to.deleted["fleet-west"] != 2*rounds || to.deleted["other"] != 0 {
+		t.Errorf("in a day there are %d rounds, deleted are %v", rounds, to.deleted)
+	}
+	if _, err := e.delete(t.Context(), to, []v1alpha1.GridReport{report("fleet-east", true)}, begin.Add(24*time.Hour)); err != nil || to.deleted["fleet-east"] != 1 {
+		t.Errorf("of another cluster %d are deleted, %v", to.deleted["fleet-east"], err)
+	}
+	var many []v1alpha1.GridReport
+	for i := range 2 * maxExcess {
+		many = append(many, report(fmt.Sprintf("fleet-%d", i), true))
+	}
+	to.deleted = map[string]int{}
+	if _, err := e.delete(t.Context(), to, many, begin); err != nil || len(to.deleted) != maxExcess {
+		t.Errorf("at a time %d are deleted, %v", len(to.deleted), err)
+	}
+}
