@@ -1,9 +1,11 @@
 package expand
 
 import (
+	"slices"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/flips"
 	"gridproxy/controller/removal"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +23,8 @@ type assessment struct {
 	limit   limit
 	hold    hold
 	places  places
+	// admission says which values may become units. A Node may bring so many new ones.
+	admission flips.Admission
 	// releases are the removals that the Grid's annotation allows.
 	releases  removal.Releases
 	replacing *replacements // nil: not known yet
@@ -38,13 +42,17 @@ func assess(observed Observed) assessment {
 		return a
 	}
 	known := a.known()
-	values := a.sort()
+	values := a.sort(known)
 	taken := map[string]bool{}
 	memo := observed.Memo
 	if memo == nil {
 		memo = &Memo{}
 	}
-	for _, m := range allMade(observed.Grid, values, known, memo) {
+	wanted := observed.Grid
+	if key := observed.keptKey(); key != "" {
+		wanted.Key = key
+	}
+	for _, m := range allMade(wanted, values, known, memo) {
 		c := m.child
 		u := &unit{Child: c, made: m, memo: memo, grid: observed.Grid, nodes: len(observed.Units[c.Value]), ownership: free}
 		u.offline = u.nodes > 0 && observed.ReadyNodes != nil && observed.ReadyNodes[c.Value] == 0
@@ -96,23 +104,29 @@ func (a *assessment) known() map[string]*Live {
 	return known
 }
 
-// sort finds the values of all units. Lost units are included: the Grid controls an object and its
-// label says so, but no present unit wants its name. Other objects that the Grid controls are
-// strays. An object with a wanted name belongs to that unit whatever its labels are, and gets its
-// labels back.
-func (a *assessment) sort() []string {
+// sort finds the values of all units that are admitted. Lost units are included: the Grid controls
+// an object and its label says so, but no present unit wants its name. Other objects that the Grid
+// controls are strays. An object with a wanted name belongs to that unit whatever its labels are,
+// and gets its labels back.
+func (a *assessment) sort(known map[string]*Live) []string {
 	var values []string
+	fresh := map[string][]string{} // the Nodes of values without a child
 	wanted := map[string]bool{}
 	if a.Grid.Kind == ServiceGrid {
 		wanted[a.Grid.childName("")] = true
 	} else {
 		for value, nodes := range a.Units {
 			if value != "" && len(nodes) > 0 {
-				values = append(values, value)
-				wanted[a.Grid.childName(value)] = true
+				name := a.Grid.childName(value)
+				values, wanted[name] = append(values, value), true
+				if _, replaced := a.Kept[name]; known[name] == nil && a.Applied[name].UID == "" && !replaced {
+					fresh[value] = nodes
+				}
 			}
 		}
 	}
+	a.admission = a.Flips.Admit(a.Grid.Key, fresh, a.NewUnits, a.Now)
+	values = slices.DeleteFunc(values, a.admission.Refuses)
 	for i := range a.Children {
 		l := &a.Children[i]
 		if a.Grid.ownershipOf(l) != ours || wanted[l.Name] {

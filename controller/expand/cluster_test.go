@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/flips"
 	"gridproxy/controller/gridspec"
 	"gridproxy/controller/removal"
 
@@ -34,6 +35,9 @@ type cluster struct {
 	now        time.Time
 	grace      time.Duration
 	maxUnits   int
+	newUnits   int
+	flips      flips.Log
+	refused    []flips.Refusal // in all reconciles
 	budget     removal.Budget
 	watched    time.Time
 	age        time.Duration // of a child when it is created, so that it is older than a loss at the same time
@@ -153,6 +157,7 @@ func (c *cluster) observe(look []string) Observed {
 	observed := Observed{
 		Grid: grid, Status: c.status, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Repairs: c.repairs, Kept: c.kept, Occupants: map[string]*Live{},
 		Misplaced: c.misplaced, Pruned: c.pruned, Memo: c.memo, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget, MaxUnits: c.maxUnits,
+		Flips: c.flips, NewUnits: c.newUnits,
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
 		if l := c.objects[name]; l.Owner == c.grid.UID || l.Owner == "" && l.Labels.Get(v1.LabelSelector) == c.grid.selector() {
@@ -185,8 +190,9 @@ func (c *cluster) observe(look []string) Observed {
 // step.
 func (c *cluster) reconcile() []string {
 	c.t.Helper()
-	look := Decide(c.observe(nil)).Look
-	plan, before := Decide(c.observe(look)), c.grid
+	first := Decide(c.observe(nil))
+	c.flips, c.refused = first.Flips, append(c.refused, first.Refused...)
+	plan, before := Decide(c.observe(first.Look)), c.grid
 	if len(plan.Look) > 0 {
 		c.t.Fatalf("asks again for what was read: %v", plan.Look)
 	}
@@ -199,7 +205,7 @@ func (c *cluster) reconcile() []string {
 		done = append(done, c.execute(s))
 	}
 	c.recheck = plan.Recheck
-	left := c.observe(look)
+	left := c.observe(first.Look)
 	left.Grid = before // the controller does not read it again
 	c.status, c.pruned = Status(left), nil
 	return done

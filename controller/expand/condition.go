@@ -116,7 +116,7 @@ func (a *assessment) conditions(own, t tally, d distribution) []metav1.Condition
 	return a.dated(map[string]verdict{
 		v1.ConditionReady: ready, v1.ConditionProgressing: progressing, v1.ConditionDegraded: degraded,
 		v1.ConditionDeletionHeld: held, v1.ConditionRekeyed: rekeyed,
-	})
+	}, d)
 }
 
 // addKstatus adds the condition of kstatus that is true, if one is. What is not ready has failed if
@@ -222,18 +222,23 @@ func (a *assessment) serviceConditions(row v1.UnitStatus, d distribution) []meta
 		progressing = verdict{metav1.ConditionFalse, ReasonPaused, a.pauseMessage()}
 	}
 	ready, progressing, degraded = d.judge(ready, progressing, degraded)
-	return a.dated(map[string]verdict{
-		v1.ConditionReady: ready, v1.ConditionProgressing: progressing, v1.ConditionDegraded: degraded,
-	})
+	verdicts := map[string]verdict{v1.ConditionReady: ready, v1.ConditionProgressing: progressing, v1.ConditionDegraded: degraded}
+	if rekeyed := a.serviceRekeyed(); rekeyed != nil {
+		verdicts[v1.ConditionRekeyed] = *rekeyed
+	}
+	return a.dated(verdicts, d)
 }
 
 // dated makes conditions, in a fixed order. Each has the time at which its status last changed.
-func (a *assessment) dated(verdicts map[string]verdict) []metav1.Condition {
+func (a *assessment) dated(verdicts map[string]verdict, d distribution) []metav1.Condition {
 	addKstatus(verdicts)
+	if v := d.withdrawing(a.Grid); v != nil {
+		verdicts[v1.ConditionWithdrawing] = *v
+	}
 	var all []metav1.Condition
 	for _, of := range []string{
 		v1.ConditionReady, v1.ConditionProgressing, v1.ConditionDegraded, v1.ConditionDeletionHeld, v1.ConditionRekeyed,
-		v1.ConditionReconciling, v1.ConditionStalled,
+		v1.ConditionWithdrawing, v1.ConditionReconciling, v1.ConditionStalled,
 	} {
 		v, found := verdicts[of]
 		if !found {

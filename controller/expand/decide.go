@@ -21,7 +21,7 @@ func Decide(observed Observed) Plan {
 	}
 	var look []string
 	var marks, adding, removing []Step
-	var next time.Time
+	next := a.admission.Next()
 	for _, u := range a.units {
 		if u.loss != nil {
 			step, due := u.lossSteps(a.Now, a.second())
@@ -54,6 +54,9 @@ func Decide(observed Observed) Plan {
 		removing = append(removing, evictions...)
 		next = sooner(next, due)
 	}
+	if a.keptKey() != "" {
+		next = sooner(next, a.Now.Add(rekeyedCheck))
+	}
 	for _, l := range a.strays {
 		if !l.Deleting && !a.pause.holds(ValueOf(a.Grid, *l)) {
 			removing = append(removing, Release{Name: l.Name, UID: l.UID, ResourceVersion: l.ResourceVersion})
@@ -63,7 +66,10 @@ func Decide(observed Observed) Plan {
 		removing = append(removing, Prune{Names: names})
 	}
 	slices.SortStableFunc(removing, func(a, b Step) int { return order(a) - order(b) })
-	return Plan{Look: look, Steps: slices.Concat(marks, adding, spendFirst(removing)), Recheck: a.until(next)}
+	return Plan{
+		Look: look, Steps: slices.Concat(marks, adding, spendFirst(removing)), Recheck: a.until(next),
+		Flips: a.admission.Log, Refused: a.admission.Report,
+	}
 }
 
 // order puts steps that can be reverted before those that cannot.

@@ -1,12 +1,15 @@
 package expand
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/removal"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -17,6 +20,8 @@ const (
 	reasonClustersBehind   = "ClustersBehind"
 	reasonClustersChanging = "ClustersProgressing"
 	reasonClustersStale    = "ClustersStale"
+	reasonNotSelected      = "NotSelected"
+	reasonNoCluster        = "NoClusterSelected"
 )
 
 // distribution is the clusters that a Grid is distributed to. The zero value is that of a Grid that
@@ -152,6 +157,42 @@ func (d distribution) judge(ready, progressing, degraded verdict) (verdict, verd
 		ready.message += fmt.Sprintf("; %d of %d clusters are ready", len(d.standing(standsReady)), n)
 	}
 	return ready, progressing, degraded
+}
+
+// withdrawing says which clusters have the Grid although it is not meant for them, and what becomes
+// of it; nil: none has.
+func (d distribution) withdrawing(g Grid) *verdict {
+	var stays []string
+	var leaves []*outcome
+	for i := range d.members {
+		switch m := &d.members[i]; {
+		case m.Leaving == "":
+		case m.LeavingSince.IsZero():
+			stays = append(stays, m.Name)
+		default:
+			leaves = append(leaves, m)
+		}
+	}
+	switch {
+	case len(leaves) > 0:
+		slices.SortFunc(leaves, func(a, b *outcome) int {
+			return cmp.Or(a.LeavingSince.Compare(b.LeavingSince), cmp.Compare(a.Name, b.Name))
+		})
+		entry := removal.Entry("cluster/"+leaves[0].Name, leaves[0].LeavingSince)
+		remedy := fmt.Sprintf("kubectl annotate -n %s %s %s %s=%s", g.Namespace, strings.ToLower(string(g.Kind)), g.Name, v1.AnnotationAllowRemoval, entry)
+		if g.Annotations[v1.AnnotationAllowRemoval] != "" {
+			remedy = fmt.Sprintf("add %s to its annotation %s", entry, v1.AnnotationAllowRemoval)
+		}
+		v := verdict{metav1.ConditionTrue, reasonNotSelected, fmt.Sprintf("%s; to let it go now: %s", leaves[0].Leaving, remedy)}
+		if len(leaves) > 1 {
+			v.message = fmt.Sprintf("%d clusters have it and are to lose it, %s first: %s", len(leaves), leaves[0].Name, v.message)
+		}
+		return &v
+	case len(stays) > 0:
+		slices.Sort(stays)
+		return &verdict{metav1.ConditionTrue, reasonNoCluster, "its selector matches no cluster; it stays in " + listedUpTo(stays, 1)}
+	}
+	return nil
 }
 
 // explained says of the first clusters that have failed what is wrong.

@@ -14,6 +14,7 @@
 //	rival.go        what is said about that client
 //	loss.go         when the child of a unit without Nodes is deleted, and when deletions are held
 //	places.go       how many of these are deleted now, by the removal budget, and what is released
+//	rekeyed.go      when a ServiceGrid keeps the key that it had
 //	replacement.go  which child is replaced because its API forbids a change
 //	misplaced.go    which Pods outside their unit are evicted
 //	paused.go       in which units nothing is changed

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/flips"
 
 	"pgregory.net/rapid"
 )
@@ -127,4 +128,35 @@ func TestReplacedChildComesBack(t *testing.T) {
 	check(t, "steps", c.reconcile(), []string{"replace web-a"})
 	c.appear("d")
 	check(t, "steps", c.reconcile(), []string{"apply web-a"})
+}
+
+// TestNewUnits: a Node that takes a thousand values within three hours brings five units to a Grid
+// of ten. No deletion is held for that, and a real new site has its child immediately.
+func TestNewUnits(t *testing.T) {
+	c := newCluster(t, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
+	c.newUnits = 5
+	c.expect(applies("a b c d e f g h i j")...)
+	children := map[string]bool{}
+	for i := range 1000 {
+		value := fmt.Sprint("evil-", i)
+		c.units[value] = []string{"evil"}
+		c.reconcile()
+		for name := range c.objects {
+			children[name] = true
+		}
+		check(t, "DeletionHeld", c.condition(v1.ConditionDeletionHeld), "False MostUnitsPresent")
+		delete(c.units, value)
+		c.now = c.now.Add(10 * time.Second)
+	}
+	check(t, "children", len(children), 15)
+	check(t, "children after the grace", len(c.objects), 10)
+	check(t, "reports", len(c.refused), 3)
+	c.units["k"] = []string{"evil", "node-k"}
+	c.expect("apply web-k")
+	c.units["l"] = []string{"evil"}
+	c.expect()
+	check(t, "units", c.status.UnitNumber, 11)
+	c.now = c.now.Add(c.recheck)
+	check(t, "room", c.now, start().Add(flips.Window))
+	c.expect("apply web-l")
 }

@@ -22,6 +22,10 @@ type Member struct {
 	// State is one of the words below, or the reason why the Grid is not there as it is here.
 	State   string
 	Message string
+	// Leaving is why the Grid is there although it is not meant for the cluster, and LeavingSince since
+	// when; zero: it does not leave.
+	Leaving      string
+	LeavingSince time.Time
 	// SilentSince is when a silent cluster was last heard; zero: it is not silent.
 	SilentSince time.Time
 	// Report is the last that the cluster has written about the Grid; nil: none. It is not changed.
@@ -113,7 +117,7 @@ func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 			Cluster: cluster, Value: r.Value, Child: fit(r.Child, maxChildBytes), Template: fit(r.Template, maxChildBytes),
 			Nodes: max(r.Nodes, 0), Replicas: max(r.Replicas, 0), ReadyReplicas: max(r.ReadyReplicas, 0),
 			UpdatedReplicas: max(r.UpdatedReplicas, 0), Misplaced: max(r.Misplaced, 0),
-			Phase: r.Phase, Reason: fit(r.Reason, maxWordBytes), Message: fit(r.Message, maxRowMessage),
+			Phase: r.Phase, Reason: reasonOf(r.Reason), Message: fit(r.Message, maxRowMessage),
 		}
 		switch r.Phase {
 		case v1.UnitReady, v1.UnitProgressing, v1.UnitFailed, v1.UnitOffline:
@@ -127,6 +131,17 @@ func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// reasonOf is the reason of a row that a cluster reports, one of those that rows have. Each other
+// one would be an Event.
+func reasonOf(reported string) string {
+	switch reported {
+	case "", "Deleting", "Creating", "Applying", "RollingOut", ReasonEmpty, ReasonInvalidKey, ReasonMissingTemplate, ReasonInvalidTemplate, ReasonNameCollision, ReasonRefused, ReasonImmutableField,
+		ReasonStalled, ReasonTooManyUnits, ReasonPaused, ReasonContested, ReasonUnitLost, ReasonNodesNotReady:
+		return reported
+	}
+	return ReasonOther
 }
 
 // count is how many units there are in each phase. Rows are left out of a status, so its counters

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/flips"
 	"gridproxy/controller/removal"
 )
 
@@ -114,4 +115,7 @@ type Observed struct {
 	Budget  removal.Budget // --unit-removal-budget
 	// MaxUnits is --max-units: above it no child is created; 0: no limit.
 	MaxUnits int
+	// Flips are the new values that Nodes have brought; NewUnits is --new-units-per-node.
+	Flips    flips.Log
+	NewUnits int
 }

@@ -125,7 +125,9 @@ func (a *assessment) unmatchedReleases() string {
 			losses[u.Value] = u.loss.since
 		}
 	}
-	unmatched := a.releases.Unmatched(losses)
+	unmatched := slices.DeleteFunc(a.releases.Unmatched(losses), func(r removal.Unmatched) bool {
+		return strings.HasPrefix(r.Text, "cluster/") // for the hub; no label value has a /
+	})
 	if len(unmatched) == 0 {
 		return ""
 	}

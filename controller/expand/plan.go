@@ -3,6 +3,8 @@ package expand
 import (
 	"time"
 
+	"gridproxy/controller/flips"
+
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -16,6 +18,9 @@ type Plan struct {
 	Steps []Step
 	// Recheck is when to decide again though nothing has changed; 0: not needed.
 	Recheck time.Duration
+	// Flips is the next Observed.Flips, and Refused are the Nodes to report for it.
+	Flips   flips.Log
+	Refused []flips.Refusal
 }
 
 // Step is one of Apply, MarkLost, MarkFound, Spend, Delete, Release, Replace, Prune, Evict.

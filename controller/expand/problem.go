@@ -39,6 +39,7 @@ const (
 	ReasonAllOffline      = "AllOffline"     // no unit has a ready Node; of a Grid
 	ReasonClusterSilent   = "ClusterSilent"  // the unit's cluster was not heard for a time
 	ReasonUnknownPhase    = "UnknownPhase"   // the unit's cluster reports a phase that is none
+	ReasonOther           = "Other"          // the unit's cluster reports a reason that is none of these
 	ReasonNoUnits         = gridspec.ReasonNoUnits
 )
 
@@ -46,5 +47,5 @@ const (
 // words about it.
 func Immutable(words string) *Problem {
 	return &Problem{ReasonImmutableField, fmt.Sprintf("the API server does not allow this change of an existing object: %s; revert the change, "+
-		"delete the object, or allow its replacement with the Grid's annotation %s: Recreate", words, v1.AnnotationOnImmutableChange)}
+		"delete the object with --cascade=orphan, which leaves its Pods, or allow its replacement with the Grid's annotation %s: Recreate", words, v1.AnnotationOnImmutableChange)}
 }

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	v1 "gridproxy/controller/api/v1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -21,7 +24,15 @@ const rekeyedCheck = time.Minute
 
 // OtherKeys are the label keys, other than the Grid's, by which children without present unit may
 // select their Nodes: the keys of Observed.Others. Sorted, at most maxOtherKeys.
+//
+// Of a ServiceGrid they are its own key and that of its Service, if they differ.
 func OtherKeys(observed Observed) []string {
+	if observed.Grid.Kind == ServiceGrid {
+		if key := observed.serviceKey(); key != "" && key != observed.Grid.Key {
+			return []string{observed.Grid.Key, key}
+		}
+		return nil
+	}
 	found := map[string]bool{}
 	for i := range observed.Children {
 		l := &observed.Children[i]
@@ -35,6 +46,43 @@ func OtherKeys(observed Observed) []string {
 	}
 	keys := slices.Sorted(maps.Keys(found))
 	return keys[:min(len(keys), maxOtherKeys)]
+}
+
+// serviceKey is the key that a ServiceGrid's Service was made for; "" if there is none.
+func (o Observed) serviceKey() string {
+	for i := range o.Children {
+		l := &o.Children[i]
+		if l.Name != o.Grid.childName("") || o.Grid.ownershipOf(l) != ours {
+			continue
+		}
+		// Who changes one owns it from then on.
+		if key := l.Annotations.Get(v1.AnnotationKey); key != "" && strings.Contains(l.Owned, `"f:`+v1.AnnotationKey+`"`) {
+			return key
+		}
+		if strings.Contains(l.Owned, `"f:`+v1.LabelKey+`"`) {
+			return l.Labels.Get(v1.LabelKey)
+		}
+	}
+	return ""
+}
+
+// keptKey is the key with which a ServiceGrid's Service stays, though the Grid has another one: no
+// Node has that, and the Service would be refused everywhere. "": it follows the Grid.
+func (o Observed) keptKey() string {
+	if keys := OtherKeys(o); o.Grid.Kind == ServiceGrid && len(keys) == 2 && len(o.Others[keys[0]]) == 0 && len(o.Others[keys[1]]) > 0 {
+		return keys[1]
+	}
+	return ""
+}
+
+// serviceRekeyed is the condition Rekeyed of a ServiceGrid; nil: its Service has its key.
+func (a *assessment) serviceRekeyed() *verdict {
+	key := a.keptKey()
+	if key == "" {
+		return nil
+	}
+	return &verdict{metav1.ConditionTrue, "KeyChanged", fmt.Sprintf("gridUniqKey is %q, which no Node has, so the Service keeps the topology key %q, which Nodes have: "+
+		"set gridUniqKey back, or label Nodes with the new key", a.Grid.Key, key)}
 }
 
 // otherLabels are the entries of a child's nodeSelector by which it may select its unit, but for

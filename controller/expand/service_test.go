@@ -133,3 +133,27 @@ func TestServiceStaysHeadless(t *testing.T) {
 	c.expect("apply web-svc")
 	check(t, "Ready", c.serviceCondition(v1.ConditionReady), "True ServiceReady")
 }
+
+// TestServiceRekeyed: a Service keeps its topology key while no Node has the new one and some have
+// the one before: it would be refused everywhere.
+func TestServiceRekeyed(t *testing.T) {
+	c := newServices(t)
+	c.others = map[string]map[string][]string{"zone": {"a": {"n"}}}
+	c.expect("apply web-svc")
+	keys := func() string { return c.objects["web-svc"].Annotations.Get(v1.AnnotationTopologyKeys) }
+	c.grid.Key = "example.com/zone"
+	c.expect()
+	check(t, "Rekeyed", c.serviceCondition(v1.ConditionRekeyed), "True KeyChanged")
+	check(t, "looks again", c.recheck, time.Minute)
+	c.others["example.com/zone"] = map[string][]string{"a": {"n"}}
+	c.expect("apply web-svc")
+	check(t, "topologyKeys", keys(), `["example.com/zone"]`)
+	check(t, "Rekeyed", c.serviceCondition(v1.ConditionRekeyed), "")
+	delete(c.others, "example.com/zone") // the key before cannot be written as a label
+	c.grid.Key = "zone"
+	c.others["example.com/zone"], c.others["zone"] = map[string][]string{"a": {"n"}}, nil
+	c.expect()
+	c.grid.Key = "other"
+	delete(c.others, "example.com/zone") // no Node has any
+	c.expect("apply web-svc")
+}

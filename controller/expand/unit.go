@@ -132,7 +132,7 @@ func (u *unit) collision() *Problem {
 			whose += string(u.live.Owner)
 		}
 	}
-	remedy := "delete or rename it, or give the Grid another name"
+	remedy := "rename it, or give the Grid another name, or delete it with --cascade=orphan, which leaves its Pods"
 	if u.live.Owner == "" {
 		remedy += ", or set that label to hand it to the Grid"
 	}

@@ -29,6 +29,8 @@ type Config struct {
 	Namespaces []string
 	// MaxUnits is how many units a Grid may have before no child is created; 0: no limit.
 	MaxUnits int
+	// NewUnits is how many new units one Node may bring to a Grid within a day; 0: any number.
+	NewUnits int
 	// Fleet: Grids are distributed to other clusters, and their statuses say what these report. The
 	// manager's scheme must know the kinds of v1alpha1, whose CRDs must be there.
 	Fleet bool
@@ -61,7 +63,7 @@ func Add(ctx context.Context, m manager.Manager, c Config) error {
 			return err
 		}
 		r := &reconciler{
-			kind: k, client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, maxUnits: c.MaxUnits,
+			kind: k, client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, maxUnits: c.MaxUnits, newUnits: c.NewUnits,
 			events: m.GetEventRecorder(Manager), metrics: c.Metrics, memory: newMemory(), misplaced: pods, distributes: c.Fleet,
 		}
 		if k.units() {

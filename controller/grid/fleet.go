@@ -81,7 +81,10 @@ func (r *reconciler) fleet(ctx context.Context, o client.Object) ([]expand.Membe
 		m := expand.Member{Name: c.Name, Report: reports[v1alpha1.NamespacePrefix+c.Name]}
 		for _, g := range c.Status.Grids {
 			if g.UID == string(o.GetUID()) {
-				m.State, m.Message = g.State, g.Message
+				m.State, m.Message, m.Leaving = g.State, g.Message, g.Leaving
+				if since := g.LeavingSince; since != nil {
+					m.LeavingSince = since.Time
+				}
 			}
 		}
 		if since := c.Status.SilentSince; since != nil {
@@ -197,13 +200,21 @@ func changedGrids(old, new *v1alpha1.FleetCluster) (changed []v1alpha1.ClusterGr
 	if !old.Status.SilentSince.Equal(new.Status.SilentSince) {
 		return slices.Concat(old.Status.Grids, new.Status.Grids)
 	}
-	versions := map[v1alpha1.ClusterGrid]int{}
-	for _, g := range slices.Concat(old.Status.Grids, new.Status.Grids) {
-		versions[g]++
+	type version struct {
+		grid  v1alpha1.ClusterGrid
+		since int64 // in place of a pointer
 	}
-	for g, n := range versions {
+	versions := map[version]int{}
+	for _, g := range slices.Concat(old.Status.Grids, new.Status.Grids) {
+		v := version{grid: g}
+		if g.LeavingSince != nil {
+			v.since, v.grid.LeavingSince = g.LeavingSince.Unix(), nil
+		}
+		versions[v]++
+	}
+	for v, n := range versions {
 		if n == 1 { // it is in one of the two
-			changed = append(changed, g)
+			changed = append(changed, v.grid)
 		}
 	}
 	return changed
@@ -222,12 +233,15 @@ const (
 // once.
 func trimReport(r *v1alpha1.GridReport) {
 	bytes, trimmed := r.Annotations[v1alpha1.AnnotationReportBytes]
-	r.ManagedFields, r.Annotations = nil, nil
-	if n := r.Spec.Size(); n > v1alpha1.MaxReport {
+	if n := max(r.Spec.Size(), r.ObjectMeta.Size()); n > v1alpha1.MaxReport {
 		bytes, trimmed = strconv.Itoa(n), true
 	}
+	r.ManagedFields, r.Annotations = nil, nil
 	if trimmed { // not one of ours; see hub.readReport
-		r.Annotations = map[string]string{v1alpha1.AnnotationReportBytes: excerpt.Fit(bytes, maxReportText)}
+		r.ObjectMeta = metav1.ObjectMeta{
+			Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion,
+			Annotations: map[string]string{v1alpha1.AnnotationReportBytes: excerpt.Fit(bytes, maxReportText)},
+		}
 		r.Spec.Status, r.Spec.States = v1.WorkloadGridStatus{}, nil
 	}
 	texts := map[string]string{}

@@ -8,6 +8,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
+	"gridproxy/controller/flips"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -46,6 +47,8 @@ type remembered struct {
 	// announced is what Events were last sent about: see noticed.
 	announced *v1.WorkloadGridStatus
 	pruned    prunedTemplates
+	// flips are the new values that Nodes have brought.
+	flips flips.Log
 	// version is the Grid's last known version without its status. forbidden are the children that
 	// were refused for a reason that may end without a change of the Grid. The value is true if the
 	// controller lacks a right.

@@ -6,6 +6,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/expand"
+	"gridproxy/controller/flips"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,8 @@ const (
 	eventUnitRemoved  = "UnitRemoved"
 	eventHeld         = "DeletionHeld"
 	eventRekeyed      = "Rekeyed"
+	eventWithdrawing  = "Withdrawing"
+	eventTooManyNew   = "TooManyNewUnits"
 )
 
 // notice is an Event to come.
@@ -34,7 +37,7 @@ const maxNote = 1024
 // in between. Units to which the same happens have one Event.
 func notices(before, after v1.WorkloadGridStatus) []notice {
 	var all []notice
-	for _, of := range []struct{ condition, event string }{{v1.ConditionDeletionHeld, eventHeld}, {v1.ConditionRekeyed, eventRekeyed}} {
+	for _, of := range []struct{ condition, event string }{{v1.ConditionDeletionHeld, eventHeld}, {v1.ConditionRekeyed, eventRekeyed}, {v1.ConditionWithdrawing, eventWithdrawing}} {
 		now, was := condition(after, of.condition), condition(before, of.condition)
 		if isTrue(now) && (!isTrue(was) || was.Reason != now.Reason) {
 			all = append(all, notice{corev1.EventTypeWarning, of.event, now.Message})
@@ -105,6 +108,15 @@ func noticed(s v1.WorkloadGridStatus) v1.WorkloadGridStatus {
 func unitRemoved(s expand.Delete, g expand.Grid) notice {
 	return notice{corev1.EventTypeNormal, eventUnitRemoved,
 		fmt.Sprintf("unit %s: %s %s is deleted: no Node has the label %s=%s any more", s.Value, g.Kind.Child().Kind, s.Name, g.Key, s.Value)}
+}
+
+// tooManyNew are the Events about Nodes that bring more new units than they may.
+func tooManyNew(refused []flips.Refusal, of expand.Observed) []notice {
+	var all []notice
+	for _, r := range refused {
+		all = append(all, notice{corev1.EventTypeWarning, eventTooManyNew, r.Message("label "+of.Grid.Key, of.NewUnits)})
+	}
+	return all
 }
 
 // condition is the condition of a type; nil if there is none.

@@ -22,6 +22,7 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 	observed := expand.Observed{
 		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Repairs: known.recentRepairs(r.now()), Kept: known.kept,
 		Occupants: map[string]*expand.Live{}, Memo: &known.memo, Now: r.now(), Grace: r.grace, Budget: r.budget, MaxUnits: r.maxUnits,
+		Flips: known.flips, NewUnits: r.newUnits,
 	}
 	if known.removals != nil {
 		observed.Status.Removals = *known.removals
@@ -32,7 +33,11 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 	if observed.Fleet, err = r.fleet(ctx, o); err != nil {
 		return observed, err
 	}
-	if observed.Children, err = r.children(ctx, observed.Grid, known); err != nil || !r.kind.units() {
+	if observed.Children, err = r.children(ctx, observed.Grid, known); err != nil {
+		return observed, err
+	}
+	if !r.kind.units() {
+		observed.Others, err = r.others(ctx, observed)
 		return observed, err
 	}
 	found, err := units(ctx, r.client, observed.Grid.Key)
@@ -45,15 +50,21 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 			return observed, err
 		}
 	}
-	observed.Others = map[string]map[string][]string{}
+	observed.Others, err = r.others(ctx, observed)
+	return observed, err
+}
+
+// others finds the Nodes of the units of expand.OtherKeys.
+func (r *reconciler) others(ctx context.Context, observed expand.Observed) (map[string]map[string][]string, error) {
+	others := map[string]map[string][]string{}
 	for _, key := range expand.OtherKeys(observed) {
-		others, err := units(ctx, r.client, key)
+		found, err := units(ctx, r.client, key)
 		if err != nil {
-			return observed, err
+			return nil, err
 		}
-		observed.Others[key] = others.nodes
+		others[key] = found.nodes
 	}
-	return observed, nil
+	return others, nil
 }
 
 // byValue is what is known of the Nodes that carry a label key, by its values.

@@ -24,6 +24,7 @@ type reconciler struct {
 	grace     time.Duration
 	budget    removal.Budget
 	maxUnits  int
+	newUnits  int
 	events    events.EventRecorder
 	metrics   *Metrics
 	memory    *memory
@@ -69,7 +70,8 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	e := execution{reconciler: r, object: o, known: known, observed: &observed, last: last}
+	known.flips = plan.Flips
+	e := execution{reconciler: r, object: o, known: known, observed: &observed, last: last, notices: tooManyNew(plan.Refused, observed)}
 	failed := e.run(ctx, plan.Steps)
 	e.again = earliest(e.again, known.afterRace(e.outrun))
 	// Children do not wait for what is found out about Pods.
@@ -90,7 +92,7 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 // event would wake the Grid.
 func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, known *remembered) (expand.Plan, error) {
 	plan := expand.Decide(*observed)
-	observed.Decided = true
+	observed.Decided, observed.Flips = true, plan.Flips
 	r.memory.setCollisions(known, plan.Look)
 	if len(plan.Look) == 0 {
 		clear(known.taken)
@@ -100,7 +102,9 @@ func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, know
 		return plan, err
 	}
 	r.memory.setCollisions(known, occupied(*observed))
-	return expand.Decide(*observed), nil
+	again := expand.Decide(*observed)
+	again.Refused = plan.Refused
+	return again, nil
 }
 
 // occupied are the wanted names that foreign objects have.

@@ -178,6 +178,9 @@ const (
 	ConditionDeletionHeld = "DeletionHeld"
 	// ConditionRekeyed: gridUniqKey has changed, and Nodes still carry the former key of children.
 	ConditionRekeyed = "Rekeyed"
+	// ConditionWithdrawing: clusters have the Grid although it is not meant for them any more. It
+	// exists only while it is True.
+	ConditionWithdrawing = "Withdrawing"
 	// ConditionIdle: the Grid represents another cluster, so it has no children here.
 	ConditionIdle = "Idle"
 	// ConditionReconciling and ConditionStalled are for kstatus (sigs.k8s.io/cli-utils), by which
