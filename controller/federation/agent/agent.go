@@ -40,6 +40,10 @@ type Config struct {
 	// ArtifactURL is where Flux reaches Server, without a path.
 	ArtifactURL string
 	Version     string
+	// Accept are the namespaces of the Target into which Grids of the hub may be put; none: all.
+	Accept []string
+	// bound is what the Target may send; nil: anything.
+	bound *bound
 	// HubRestored is called when the hub has lost what the agent wrote, until it returns true. It
 	// may be nil.
 	HubRestored func() bool

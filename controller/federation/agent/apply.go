@@ -9,12 +9,14 @@ import (
 	"maps"
 	"slices"
 
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/archive"
 	"gridproxy/controller/federation/delivery"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +33,12 @@ func (a *Agent) apply(ctx context.Context, d delivery.Delivery) error {
 	for _, set := range d.Remove {
 		errs = append(errs, a.removeSet(ctx, set, policyDelete))
 	}
+	for _, set := range d.Stop {
+		errs = append(errs, a.stopRemoval(ctx, set))
+	}
+	for _, set := range slices.Sorted(maps.Keys(d.Revive)) {
+		errs = append(errs, a.revive(ctx, set, d.Revive[set], d.Suspend))
+	}
 	return errors.Join(errs...)
 }
 
@@ -42,6 +50,9 @@ func (a *Agent) applySet(ctx context.Context, set string, objects []delivery.Obj
 		return wrap(doing, err)
 	}
 	spec, err := a.copySet(ctx, set, old, objects)
+	if err == nil && old != nil && old.Annotations[annotationRemoving] == removalStopped {
+		err = a.mark(ctx, set, "") // it is applied again
+	}
 	if err != nil {
 		return wrap(doing, err)
 	}
@@ -158,16 +169,22 @@ func covers(now, want any) bool {
 	return true
 }
 
-// annotationRemoving is on a copy of which the removal has begun. It is not undone: a process that
-// ends in the middle must not have the Grids made again.
+// annotationRemoving is on a copy of which the removal has begun. A process that ends in the middle
+// must not have the Grids made again. It is undone only when a removal that was stopped has ended.
 const annotationRemoving = "superedge.io/removing"
+
+// The values of annotationRemoving.
+const (
+	removalBegun   = "true"
+	removalStopped = "stopped"
+)
 
 // removeSet ends what Flux does with a set: with the policy Delete its objects go too. The copy
 // goes last, so that what is not finished is found again.
 func (a *Agent) removeSet(ctx context.Context, set, policy string) error {
 	doing := "removing what was applied of the hub's namespace " + set
 	if policy == policyDelete {
-		if err := a.beginRemoval(ctx, set); err != nil {
+		if err := a.mark(ctx, set, removalBegun); err != nil {
 			return wrap(doing, err)
 		}
 	}
@@ -179,25 +196,95 @@ func (a *Agent) removeSet(ctx context.Context, set, policy string) error {
 		return wrap(doing, a.removeKustomization(ctx, k, policy))
 	}
 	artifact := newObject(artifactKind(), a.Namespace, fluxName(set))
-	copied := &v1alpha1.GridBundle{}
-	copied.Namespace, copied.Name = a.Namespace, copyName(set)
-	for _, o := range []client.Object{artifact, copied} {
-		if err := a.Engine.Client.Delete(ctx, o); err != nil && !absent(err) {
-			return wrap(doing, err)
-		}
+	if err := a.Engine.Client.Delete(ctx, artifact); err != nil && !absent(err) {
+		return wrap(doing, err)
+	}
+	copied, err := a.copyOf(ctx, set)
+	if err == nil && copied != nil { // one that says by now that the removal was stopped stays
+		err = a.Engine.Client.Delete(ctx, copied.DeepCopy(), client.Preconditions{ResourceVersion: &copied.ResourceVersion})
+	}
+	if err != nil && !absent(err) {
+		return wrap(doing, err)
 	}
 	delete(a.waits, set)
 	return nil
 }
 
-// beginRemoval marks the copy.
-func (a *Agent) beginRemoval(ctx context.Context, set string) error {
+// mark writes annotationRemoving of the copy; "" removes it. A removal that was stopped does not
+// begin again before it has ended.
+func (a *Agent) mark(ctx context.Context, set, as string) error {
 	old, err := a.copyOf(ctx, set)
-	if err != nil || old == nil || old.Annotations[annotationRemoving] != "" {
+	if err != nil || old == nil {
 		return err
 	}
-	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: "true"}}}`, annotationRemoving)
+	if now := old.Annotations[annotationRemoving]; now == as || now == removalStopped && as == removalBegun {
+		return nil
+	}
+	value := fmt.Sprintf("%q", as)
+	if as == "" {
+		value = "null"
+	}
+	patch := fmt.Appendf(nil, `{"metadata": {"annotations": {%q: %s}}}`, annotationRemoving, value)
 	return a.Engine.Client.Patch(ctx, old.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager))
+}
+
+// stopRemoval suspends a Kustomization that is being deleted: Flux then lets it go and removes
+// nothing more.
+func (a *Agent) stopRemoval(ctx context.Context, set string) error {
+	doing := "stopping the removal of what was applied of the hub's namespace " + set
+	if err := a.mark(ctx, set, removalStopped); err != nil {
+		return wrap(doing, err)
+	}
+	k, err := a.find(ctx, newObject(kustomizationKind(), a.Namespace, fluxName(set)))
+	if err != nil || k == nil {
+		return wrap(doing, err)
+	}
+	if suspended(k) && k.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	k = k.DeepCopy() // of which the answer is the newest version
+	err = a.Engine.Client.Patch(ctx, k, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"suspend": true}}`)), client.FieldOwner(Manager))
+	switch {
+	case err != nil:
+		return wrap(doing, client.IgnoreNotFound(err))
+	case k.GetDeletionTimestamp() == nil: // its deletion has not begun
+		return wrap(doing, a.mark(ctx, set, ""))
+	default:
+		return nil
+	}
+}
+
+// revive applies what a removal has left, so that Flux knows it.
+func (a *Agent) revive(ctx context.Context, set string, objects []delivery.Object, suspend bool) error {
+	doing := "applying what the removal has left of the hub's namespace " + set
+	var alive []delivery.Object
+	for _, o := range objects {
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(v1.GroupVersion().WithKind(o.Kind))
+		err := a.Target.Live.Get(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, live)
+		if client.IgnoreNotFound(err) != nil {
+			return wrap(doing, err)
+		}
+		from := live.Annotations[v1alpha1.AnnotationFrom]
+		if err == nil && live.DeletionTimestamp == nil && (from == o.From || from == "") {
+			alive = append(alive, o)
+		}
+	}
+	if len(alive) == 0 {
+		return a.removeSet(ctx, set, policyDelete)
+	}
+	old, err := a.copyOf(ctx, set)
+	if err != nil {
+		return wrap(doing, err)
+	}
+	spec, err := a.copySet(ctx, set, old, alive)
+	if err == nil {
+		err = a.mark(ctx, set, "")
+	}
+	if err != nil {
+		return wrap(doing, err)
+	}
+	return wrap(doing, a.describe(ctx, set, spec, suspend))
 }
 
 // removeKustomization deletes it with a policy. Its end is an event.

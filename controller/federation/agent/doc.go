@@ -10,7 +10,8 @@
 //	drift.go      which Grids were edited, so that Flux puts them back; sent.go: what was sent
 //	reports.go    how reports and the Lease are written
 //	server.go     how Flux fetches archives; limiter.go: how often
-//	access.go     how an API server is reached; scheme.go: the kinds that are known there
+//	access.go     how an API server is reached; scheme.go: the kinds that are known there; bound.go:
+//	              how much it may send
 //	pull.go       the agent of this cluster, by the Secret of grid-controller join
 //	token.go      when the token in that Secret is renewed
 //	push.go       the agents of other clusters, by their kubeconfigs; pushed.go: one of them

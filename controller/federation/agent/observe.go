@@ -37,15 +37,20 @@ func newSources(c Config, on toolscache.ResourceEventHandler) sources {
 	newWatch := func(from cache.Cache, of client.Object) *watch {
 		return &watch{cache: from, object: of, on: on, now: c.Now}
 	}
+	ofTarget := on
+	if c.bound != nil {
+		ofTarget = c.bound.count(on)
+	}
+	inTarget := func(of client.Object) *watch {
+		return &watch{cache: c.Target.Cache, object: of, on: ofTarget, now: c.Now}
+	}
 	return sources{
 		fleet:   newWatch(c.HubAccess.Cache, &v1alpha1.FleetCluster{}),
 		bundles: newWatch(c.HubAccess.Cache, &v1alpha1.GridBundle{}),
 		grids: map[string]*watch{
-			"DeploymentGrid":  newWatch(c.Target.Cache, &v1.DeploymentGrid{}),
-			"StatefulSetGrid": newWatch(c.Target.Cache, &v1.StatefulSetGrid{}),
-			"ServiceGrid":     newWatch(c.Target.Cache, &v1.ServiceGrid{}),
+			"DeploymentGrid": inTarget(&v1.DeploymentGrid{}), "StatefulSetGrid": inTarget(&v1.StatefulSetGrid{}), "ServiceGrid": inTarget(&v1.ServiceGrid{}),
 		},
-		namespaces:  newWatch(c.Target.Cache, namespaceMeta()),
+		namespaces:  inTarget(namespaceMeta()),
 		copies:      newWatch(c.Engine.Cache, &v1alpha1.GridBundle{}),
 		artifacts:   newWatch(c.Engine.Cache, newObject(artifactKind(), "", "")),
 		kustomizers: newWatch(c.Engine.Cache, newObject(kustomizationKind(), "", "")),
@@ -62,7 +67,7 @@ func (s sources) end() {
 
 // observe reads what a decision rests on. What cannot be read stays as it is; err says why.
 func (a *Agent) observe(ctx context.Context) (delivery.Observed, error) {
-	o := delivery.Observed{Hub: a.Hub}
+	o := delivery.Observed{Hub: a.Hub, Accept: a.Accept}
 	a.needed = map[string]delivery.Bundle{}
 	unread := a.observeEngine(ctx, &o)
 	err := a.observeHub(ctx, &o)
@@ -263,7 +268,8 @@ func (a *Agent) unpack(b *v1alpha1.GridBundle) delivery.Bundle {
 	if read.Unread == "" {
 		a.needed[b.Spec.Digest] = read
 	}
-	read.Removing = b.Annotations[annotationRemoving] != ""
+	mark := b.Annotations[annotationRemoving]
+	read.Removing, read.Stopped = mark != "", mark == removalStopped
 	return read
 }
 

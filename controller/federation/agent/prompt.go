@@ -22,7 +22,7 @@ type waiting struct {
 
 // progress is how far Flux is with a set.
 func (a *Agent) progress(ctx context.Context, set string, k *unstructured.Unstructured) delivery.Applied {
-	now := delivery.Applied{Failure: failure(k), Suspended: suspended(k), Known: inventory(k)}
+	now := delivery.Applied{Failure: failure(k), Suspended: suspended(k), Known: inventory(k), Deleting: k.GetDeletionTimestamp() != nil}
 	w := a.waits[set]
 	switch awaited := a.awaited(ctx, set, k); {
 	case !awaited && now.Failure == "":

@@ -31,6 +31,7 @@ type Pull struct {
 	Namespace   string // of grid-controller
 	ArtifactURL string
 	Version     string
+	Accept      []string // namespaces into which Grids of the hub may be put; none: all
 	Now         func() time.Time
 	Log         *slog.Logger
 
@@ -136,7 +137,7 @@ func (p *Pull) follow(ctx context.Context, j joined) error {
 	}
 	a := New(Config{
 		Cluster: j.cluster, Hub: j.hub, HubAccess: hub, Target: p.Target, Engine: engine,
-		Namespace: p.Namespace, ArtifactURL: p.ArtifactURL, Version: p.Version, Now: p.Now, Log: p.Log,
+		Namespace: p.Namespace, ArtifactURL: p.ArtifactURL, Version: p.Version, Accept: p.Accept, Now: p.Now, Log: p.Log,
 		HubRestored: func() bool { return p.beginAgain(stop) },
 	})
 	p.Log.Info("following the hub", "server", j.server, "cluster", j.cluster)

@@ -7,10 +7,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/delivery"
+	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +45,7 @@ type Push struct {
 	// The maps are by the UIDs of FleetClusters: one that is made again under its name is another.
 	running  map[types.UID]*pushed
 	secrets  map[types.UID]secretRead
+	tried    time.Time     // when the agent of a cluster that has sent too much was last started again
 	places   chan struct{} // of those that Flux is letting go of
 	mu       sync.Mutex
 	detached map[types.UID]bool // that Flux has dropped
@@ -53,6 +57,7 @@ const (
 	detachTimeout = time.Minute
 	endTimeout    = 10 * time.Second // for agents to end
 	pushSettle    = time.Second
+	excessPause   = 10 * time.Minute
 )
 
 // NewPush is ready to start.
@@ -189,6 +194,12 @@ func (p *Push) serve(ctx context.Context, hub string, c *v1alpha1.FleetCluster) 
 	running := p.running[c.UID]
 	read, fresh := p.kubeConfig(ctx, c)
 	err := read.err
+	if running != nil && running.excess.Load() != nil && err == nil && running.kubeConfig == read.text {
+		if wait, err := p.excessive(ctx, running); wait || err != nil {
+			return err
+		}
+		running.kubeConfig = "" // it is tried again
+	}
 	if err == nil && running != nil && running.kubeConfig == read.text && running.ref == *c.Spec.KubeConfig {
 		return nil
 	}
@@ -200,7 +211,8 @@ func (p *Push) serve(ctx context.Context, hub string, c *v1alpha1.FleetCluster) 
 		p.end(running)
 	}
 	if err != nil && fresh {
-		return errors.Join(err, p.tell(ctx, c.Name, err))
+		message := fmt.Sprintf("give another kubeconfig: grid-controller join --cluster %s --member-kubeconfig FILE: %s", c.Name, excerpt.Message(err.Error()))
+		return errors.Join(err, p.tell(ctx, c.Name, delivery.ReasonKubeConfig, message))
 	}
 	if err != nil {
 		return err
@@ -212,6 +224,25 @@ func (p *Push) serve(ctx context.Context, hub string, c *v1alpha1.FleetCluster) 
 		return fmt.Errorf("starting the agent of FleetCluster %s: %w", c.Name, err)
 	}
 	return nil
+}
+
+// excessive reports whether a cluster that has sent too much is to wait before its agent is started
+// again: one of them in excessPause, so that they do not fill the memory together.
+func (p *Push) excessive(ctx context.Context, a *pushed) (wait bool, err error) {
+	if a.reported.IsZero() {
+		why := *a.excess.Load()
+		p.Log.Warn("a cluster sends too much; its agent is ended, and started again later", "cluster", a.name, "why", why)
+		message := fmt.Sprintf("the cluster sends more than grid-controller keeps of one: %s; see what writes Grids there; it is tried again every %s", why, excessPause)
+		if err := p.tell(ctx, a.name, delivery.ReasonTooLarge, message); err != nil {
+			return true, err
+		}
+		a.reported = p.Now()
+	}
+	if now := p.Now(); min(now.Sub(p.tried).Abs(), now.Sub(a.reported).Abs()) < excessPause {
+		return true, nil
+	}
+	p.tried = p.Now()
+	return false, nil
 }
 
 // secretRead is the kubeconfig of a FleetCluster as it was read, or why it could not be.
@@ -274,6 +305,9 @@ func parse(text string) (*rest.Config, error) {
 	tls := config.TLSClientConfig
 	if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" || tls.CertFile != "" || tls.KeyFile != "" || tls.CAFile != "" {
 		return nil, fmt.Errorf("reading a kubeconfig: %w: it names a program or a file; embed the credentials, as kubectl config view --raw --flatten does", errKubeConfig)
+	}
+	if !strings.HasPrefix(config.Host, "https://") || config.Proxy != nil {
+		return nil, fmt.Errorf("reading a kubeconfig: %w: its server has no https://, or it has proxy-url: give the server itself, with https://", errKubeConfig)
 	}
 	return config, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
@@ -27,6 +28,10 @@ type pushed struct {
 	ref        v1alpha1.KubeConfig
 	stop       context.CancelFunc
 	ended      chan struct{}
+	// excess is why the agent was ended, if its cluster has sent too much, and reported is when that
+	// was reported.
+	excess   atomic.Pointer[string]
+	reported time.Time
 }
 
 // hasEnded: it does not work any more.
@@ -40,14 +45,12 @@ func (a *pushed) hasEnded() bool {
 }
 
 // launch begins work for a cluster. It goes on until it is stopped.
-func (p *Push) launch(ctx context.Context, stop context.CancelFunc, c *v1alpha1.FleetCluster, work func(context.Context)) *pushed {
-	a := &pushed{uid: c.UID, name: c.Name, stop: stop, ended: make(chan struct{})}
-	p.running[c.UID] = a
+func (p *Push) launch(ctx context.Context, a *pushed, work func(context.Context)) {
+	p.running[a.uid] = a
 	go func() {
 		defer close(a.ended)
 		work(ctx)
 	}()
-	return a
 }
 
 // end ends work, and waits for that. What waits for an API server that does not answer is left
@@ -82,6 +85,13 @@ func (p *Push) end(all ...*pushed) {
 // start runs the agent of a cluster.
 func (p *Push) start(ctx context.Context, hub string, c *v1alpha1.FleetCluster, config *rest.Config, kubeConfig string) error {
 	ctx, stop := context.WithCancel(ctx)
+	started := &pushed{uid: c.UID, name: c.Name, stop: stop, ended: make(chan struct{}), kubeConfig: kubeConfig, ref: *c.Spec.KubeConfig}
+	limit := newBound(p.Now, func(why string) {
+		started.excess.Store(&why)
+		stop()
+		wake(p.changed).OnAdd(nil, false)
+	})
+	config.Wrap(limit.wrap)
 	// Options by kind would ask the cluster for its kinds before it is known whether it answers.
 	target, err := newAccess(ctx, config, cache.Options{DefaultTransform: slimGrids(hub)})
 	var here Access
@@ -94,10 +104,9 @@ func (p *Push) start(ctx context.Context, hub string, c *v1alpha1.FleetCluster, 
 	}
 	a := New(Config{
 		Cluster: c.Name, Hub: hub, HubAccess: here, Target: target, Engine: here, Namespace: v1alpha1.NamespacePrefix + c.Name,
-		KubeConfig: c.Spec.KubeConfig, ArtifactURL: p.ArtifactURL, Version: p.Version, Now: p.Now, Log: p.Log,
+		KubeConfig: c.Spec.KubeConfig, ArtifactURL: p.ArtifactURL, Version: p.Version, bound: limit, Now: p.Now, Log: p.Log,
 	})
-	started := p.launch(ctx, stop, c, a.Run)
-	started.kubeConfig, started.ref = kubeConfig, *c.Spec.KubeConfig
+	p.launch(ctx, started, a.Run)
 	return nil
 }
 
@@ -110,10 +119,9 @@ func (p *Push) access(ctx context.Context, name string) (Access, error) {
 }
 
 // tell says in the Lease why a cluster has no agent.
-func (p *Push) tell(ctx context.Context, name string, why error) error {
+func (p *Push) tell(ctx context.Context, name, reason, message string) error {
 	a := New(Config{Cluster: name, HubAccess: p.Hub, Now: p.Now, Log: p.Log})
-	message := fmt.Sprintf("give another kubeconfig: grid-controller join --cluster %s --member-kubeconfig FILE: %s", name, excerpt.Message(why.Error()))
-	text, err := json.Marshal(v1alpha1.Heartbeat{Problems: []v1alpha1.Problem{{Reason: delivery.ReasonKubeConfig, Message: excerpt.Fit(message, delivery.MaxMessage)}}})
+	text, err := json.Marshal(v1alpha1.Heartbeat{Problems: []v1alpha1.Problem{{Reason: reason, Message: excerpt.Fit(message, delivery.MaxMessage)}}})
 	if err != nil {
 		return fmt.Errorf("encoding the heartbeat: %w", err)
 	}
@@ -129,7 +137,7 @@ func (p *Push) letGo(ctx context.Context, c *v1alpha1.FleetCluster) {
 	}
 	p.end(running)
 	ctx, stop := context.WithCancel(ctx)
-	p.launch(ctx, stop, c, func(ctx context.Context) {
+	p.launch(ctx, &pushed{uid: c.UID, name: c.Name, stop: stop, ended: make(chan struct{})}, func(ctx context.Context) {
 		defer stop()
 		select {
 		case <-ctx.Done():

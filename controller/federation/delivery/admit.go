@@ -1,18 +1,23 @@
 package delivery
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/archive"
 	"gridproxy/topology/excerpt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The reasons why a Grid is not in the cluster as it was sent.
 const (
 	ReasonNameCollision    = "NameCollision"
 	ReasonNamespaceMissing = "NamespaceMissing"
+	ReasonNamespaceRefused = "NamespaceRefused"
 	ReasonKindMissing      = "KindMissing"
 	ReasonForeignObject    = "ForeignObject"
 	ReasonApplyFailed      = "ApplyFailed"
@@ -26,6 +31,7 @@ const (
 	ReasonNotDone          = "NotDone"
 	ReasonUnreachable      = "Unreachable"
 	ReasonKubeConfig       = "KubeConfigInvalid"
+	ReasonTooLarge         = "TooLarge"
 )
 
 // MaxMessage is how many bytes the message of a problem can have.
@@ -43,16 +49,25 @@ type admission struct {
 	foreign  *v1alpha1.Problem // the last of those about objects that no hub sends
 }
 
-// mayMake: a namespace of this name is made for Grids. Those of Kubernetes itself are not.
-func mayMake(namespace string) bool {
-	return namespace != "default" && !strings.HasPrefix(namespace, "kube-")
+// mayMake reports whether a namespace of this name is made for Grids. Those of Kubernetes itself
+// are not.
+func (a *admission) mayMake(namespace string) bool {
+	return namespace != "default" && !strings.HasPrefix(namespace, "kube-") && a.accepts(namespace)
 }
 
-// namespaceObject is a Namespace that Flux makes if there is none, and otherwise neither changes
-// nor deletes. Nothing but the name is the hub's.
-func namespaceObject(name string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q,"annotations":{`+
-		`"kustomize.toolkit.fluxcd.io/prune":"disabled","kustomize.toolkit.fluxcd.io/ssa":"IfNotPresent"}}}`, name)
+// accepts reports whether the cluster takes Grids of a hub into the namespace.
+func (a *admission) accepts(namespace string) bool {
+	return len(a.Accept) == 0 || slices.Contains(a.Accept, namespace)
+}
+
+// ownNamespace makes of the hub's Namespace one that has nothing of the hub but its name and what
+// confines its Pods.
+func ownNamespace(o Object) []byte {
+	var sent metav1.PartialObjectMetadata
+	if err := json.Unmarshal(o.JSON, &sent); err != nil {
+		sent.Labels = nil // it was read as JSON, so its labels are no texts
+	}
+	return archive.Namespace(o.Name, sent.Labels)
 }
 
 // claim is a Grid in a set: the annotation AnnotationFrom tells which.
@@ -82,8 +97,8 @@ func (a *admission) admit(set string) []Object {
 	in := map[string]bool{}
 	for _, o := range bundle.Objects {
 		if o.Kind == "Namespace" {
-			if mayMake(o.Name) {
-				admitted = append(admitted, Object{Key: o.Key, JSON: namespaceObject(o.Name)})
+			if a.mayMake(o.Name) {
+				admitted = append(admitted, Object{Key: o.Key, JSON: ownNamespace(o)})
 			}
 			continue
 		}
@@ -149,11 +164,16 @@ func (a *admission) obstacle(set string, o Object) *v1alpha1.Problem {
 	if a.Missing.Kinds[o.Kind] {
 		return problem(ReasonKindMissing, "the cluster does not know the kind %s: install the CustomResourceDefinitions there with: kubectl apply --server-side -k deploy/crds", o.Kind)
 	}
+	if !a.accepts(o.Namespace) {
+		return problem(ReasonNamespaceRefused, "the cluster does not take Grids into namespace %s: add it to --accept-namespaces of grid-controller there, or remove it from "+
+			"spec.namespaces of the FleetCluster; what is there stays as it is", o.Namespace)
+	}
 	if a.Missing.Namespaces[o.Namespace] && !a.makes(set, o.Namespace) {
 		return problem(ReasonNamespaceMissing, "the cluster has no namespace %s: create it there, or set createNamespace: true in the FleetCluster", o.Namespace)
 	}
 	if owner := a.owner(set, o); owner != "" {
-		return problem(ReasonNameCollision, "%s %s/%s exists in the cluster and belongs to %s: rename one of the two, or delete the one in the cluster", o.Kind, o.Namespace, o.Name, owner)
+		return problem(ReasonNameCollision, "%s %s/%s exists in the cluster and belongs to %s: rename one of the two. To have the one of the hub in its place, and leave the Pods: "+
+			"kubectl delete --cascade=orphan -n %s %s %s", o.Kind, o.Namespace, o.Name, owner, o.Namespace, strings.ToLower(o.Kind), o.Name)
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // adopt takes the Grids of this hub that are in the cluster, and of which nothing else is left,
-// into the copies, while they hold the cluster: where Flux runs was restored from a backup too, and
-// Flux must know them to remove them when the hub says so. They are those that are reported, so at
-// most maxStrays.
+// into the copies, while they hold namespaces of the cluster: where Flux runs was restored from a
+// backup too, and Flux must know them to remove them when the hub says so. They are those that are
+// reported, so at most maxStrays.
 func (a *admission) adopt() {
 	if !meta.IsStatusConditionTrue(a.Fleet.Status.Conditions, v1alpha1.ConditionDistributionHeld) {
 		return
@@ -30,9 +30,13 @@ func (a *admission) adopt() {
 		}
 	}
 	adopted, left := maps.Clone(a.Copies), maxStrays
-	for _, key := range slices.SortedFunc(maps.Keys(a.Grids), compareKeys) {
+	isLost := func(key Key) bool {
 		live := a.Grids[key]
-		if live.JSON == nil || !strings.HasPrefix(live.From, a.Hub+"/") || a.withdrawn(live.From) || keys[key] || sent[live.From] || left == 0 {
+		return live.JSON != nil && strings.HasPrefix(live.From, a.Hub+"/") && !a.withdrawn(live.From) && !keys[key] && !sent[live.From]
+	}
+	for _, key := range interleave(a.Grids, isLost) {
+		live := a.Grids[key]
+		if !isLost(key) || left == 0 {
 			continue
 		}
 		left--

@@ -14,6 +14,11 @@ type Delivery struct {
 	Apply map[string][]Object
 	// Remove are the names of sets that are to be removed with their objects.
 	Remove []string
+	// Stop are the names of sets of which a removal has begun and is not to go on.
+	Stop []string
+	// Revive are sets of which a removal was stopped and has ended without removing everything: what
+	// still lives is to be applied again, so that Flux knows it. Whether it lives is to be read live.
+	Revive map[string][]Object
 	// Suspend: Flux is to leave everything as it is.
 	Suspend bool
 	// Reports are by their names; nil: those that the hub has are of another cluster, and stay.
@@ -24,7 +29,7 @@ type Delivery struct {
 
 // Decide decides. Without the hub everything that is applied stays applied.
 func Decide(o Observed) Delivery {
-	d := Delivery{Apply: map[string][]Object{}}
+	d := Delivery{Apply: map[string][]Object{}, Revive: map[string][]Object{}}
 	a := admission{Observed: o, claims: map[Key]claim{}, problems: map[string]v1alpha1.Problem{}, wanted: map[string]Object{}}
 	frozen := a.frozen()
 	if !frozen {
@@ -44,7 +49,9 @@ func Decide(o Observed) Delivery {
 			set = a.keep(name, admitted[name])
 		}
 		switch {
-		case copied.Removing:
+		case a.isStopping(copied, name):
+			d.goOn(name, frozen, a)
+		case copied.Removing && !copied.Stopped:
 			d.Remove = append(d.Remove, name)
 		case copied.Unread != "": // what is in it is not known, so nothing about it changes
 		case len(set) > 0:
@@ -59,6 +66,37 @@ func Decide(o Observed) Delivery {
 		d.Reports = a.reports(d.Apply)
 	}
 	return d
+}
+
+// isStopping reports whether a removal that has begun was stopped, or is to be, and has not ended.
+func (a *admission) isStopping(copied Bundle, name string) bool {
+	by, found := a.Applied[name]
+	if copied.Stopped {
+		return !found || by.Deleting // otherwise it is applied again
+	}
+	return copied.Removing && a.stopped()
+}
+
+// goOn decides about a removal that was stopped. Flux ends the deletion of a Kustomization that is
+// suspended without removing anything. Only then it is known what is left, and the hub may want it
+// again.
+func (d *Delivery) goOn(name string, frozen bool, a admission) {
+	if _, ending := a.Applied[name]; ending || frozen || a.Copies[name].Unread != "" {
+		d.Stop = append(d.Stop, name)
+		return
+	}
+	var alive []Object
+	for _, o := range a.Copies[name].Objects {
+		live, found := a.Grids[o.Key]
+		if found && (live.From == o.From && live.JSON != nil || live.From == "") { // a user may have removed the annotation
+			alive = append(alive, o)
+		}
+	}
+	if len(alive) == 0 {
+		d.Remove = append(d.Remove, name)
+		return
+	}
+	d.Revive[name] = alive
 }
 
 // names are those of all sets, sorted.
@@ -81,13 +119,16 @@ func (a *admission) frozen() bool {
 // this is the cluster that the hub means.
 func (a *admission) suspended() bool {
 	switch {
-	case a.replaced(), a.Fleet != nil && a.Fleet.Spec.Suspend:
+	case a.stopped():
 		return true
 	case a.Fleet == nil || a.ClusterUID == "":
 		return slices.ContainsFunc(slices.Collect(maps.Values(a.Applied)), func(by Applied) bool { return by.Suspended })
 	}
 	return false
 }
+
+// stopped: nothing is to change in the cluster, whatever has begun.
+func (a *admission) stopped() bool { return a.replaced() || a.Fleet != nil && a.Fleet.Spec.Suspend }
 
 // replaced: the hub has heard another cluster under this name.
 func (a *admission) replaced() bool {

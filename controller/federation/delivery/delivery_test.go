@@ -113,17 +113,43 @@ func TestObstacles(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsMade: a Namespace in the bundle comes first, and makes its Grids applicable.
+// TestNamespaceIsMade: a Namespace in the bundle comes first, and makes its Grids applicable. Of
+// what the hub says of it the labels are left by which the API server confines its Pods.
 func TestNamespaceIsMade(t *testing.T) {
-	o := observed(grid("shop", "pos", "1"), namespace("shop"))
+	o := observed(grid("shop", "pos", "1"), Object{Key: Key{Kind: "Namespace", Name: "shop"}, JSON: []byte(
+		`{"kind": "Namespace", "metadata": {"name": "shop", "labels": {"pod-security.kubernetes.io/enforce": "restricted", "else": "x", ` +
+			`"istio-injection": "enabled"}, "annotations": {"scheduler.alpha.kubernetes.io/node-selector": "x=y"}, "finalizers": ["x"]}}`)})
 	o.Missing.Namespaces = map[string]bool{"shop": true}
 	o.Bundles["shop"] = Bundle{Objects: append(o.Bundles["shop"].Objects, namespace("kube-system"))}
 	set := Decide(o).Apply["shop"]
 	if diff := cmp.Diff([]string{"Namespace /shop", "DeploymentGrid shop/pos"}, names(set)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if text := string(set[0].JSON); !strings.Contains(text, `"kustomize.toolkit.fluxcd.io/prune":"disabled"`) {
-		t.Errorf("Flux may delete or change it: %s", text)
+	const want = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop","labels":{"pod-security.kubernetes.io/enforce":"restricted"},` +
+		`"annotations":{"kustomize.toolkit.fluxcd.io/prune":"disabled","kustomize.toolkit.fluxcd.io/ssa":"IfNotPresent"}}}`
+	if diff := cmp.Diff(want, string(set[0].JSON)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestAcceptedNamespaces: a cluster takes Grids into the namespaces that it names, and into no
+// others. What is there stays as it is.
+func TestAcceptedNamespaces(t *testing.T) {
+	pos, till, old := grid("shop", "pos", "1"), grid("bank", "till", "2"), grid("bank", "old", "3")
+	o := observed(pos)
+	o.Bundles["bank"] = Bundle{Objects: []Object{namespace("bank"), till, old}}
+	o.Copies["bank"] = Bundle{Objects: []Object{old}}
+	o.Grids[old.Key] = Live{From: old.From}
+	o.Accept = []string{"shop"}
+	d := Decide(o)
+	if diff := cmp.Diff([]string{"DeploymentGrid shop/pos"}, names(d.Apply["shop"])); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"DeploymentGrid bank/old"}, names(d.Apply["bank"])); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := reasonOf(t, d, "till"); got != ReasonNamespaceRefused {
+		t.Errorf("it is reported as %q", got)
 	}
 }
 
@@ -206,12 +232,21 @@ func TestSpoofed(t *testing.T) {
 	for i := range v1alpha1.MaxGrids + 1 {
 		o.Grids[Key{Kind: "DeploymentGrid", Namespace: "attic", Name: fmt.Sprint("a", i)}] = Live{From: fmt.Sprintf("%s/0%d", hub, i)}
 	}
+	var delivered []Object
+	for i := range maxStrays + 5 { // they do not count
+		sent := grid("zoo", fmt.Sprint("d", i), "1")
+		sent.From = fmt.Sprint(hub, "/d", i)
+		delivered = append(delivered, sent)
+		o.Grids[sent.Key] = Live{From: sent.From}
+	}
+	o.Bundles["zoo"] = Bundle{Objects: delivered}
+	o.Grids[Key{Kind: "DeploymentGrid", Namespace: "zoo", Name: "z"}] = Live{From: hub + "/zoo"}
 	o.Fleet.Status.Withdrawn = []string{"0999"}
 	got := map[string]bool{}
 	for _, r := range Decide(o).Reports {
 		got[r.Namespace+"/"+r.Name] = true
 	}
-	if !got["shop/pos"] || !got["attic/a999"] || len(got) != maxStrays+2 {
+	if !got["shop/pos"] || !got["attic/a999"] || !got["zoo/z"] || len(got) != 2*maxStrays+7 {
 		t.Errorf("%d are reported: %v", len(got), got)
 	}
 }

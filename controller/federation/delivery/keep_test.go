@@ -67,3 +67,54 @@ func TestKeptAsItLives(t *testing.T) {
 		t.Errorf("it is reported as %q", got)
 	}
 }
+
+// TestStoppedRemoval: while a cluster is suspended a removal that has begun does not go on, and its
+// Kustomization ends without removing anything. What still lives is applied again then, and nothing
+// else.
+func TestStoppedRemoval(t *testing.T) {
+	pos, till := grid("shop", "pos", "1"), grid("shop", "till", "2")
+	living := func(from string) Live { return Live{From: from, JSON: func() []byte { return nil }} }
+	ending := map[string]Applied{"shop": {Deleting: true}}
+	for name, c := range map[string]struct {
+		suspended, stopped, away bool
+		applied                  map[string]Applied
+		alive                    map[Key]Live
+		want                     string
+	}{
+		"suspended":                         {suspended: true, applied: ending, want: "stop"},
+		"suspended, and it has ended":       {suspended: true, stopped: true, want: "stop"},
+		"the hub is away":                   {away: true, applied: ending, want: "remove"},
+		"the hub is away after it stopped":  {away: true, stopped: true, want: "stop"},
+		"it goes on, and has not ended yet": {stopped: true, applied: ending, want: "stop"},
+		"it has ended":                      {stopped: true, alive: map[Key]Live{till.Key: living(till.From), pos.Key: {From: pos.From}}, want: "revive till"},
+		"it has ended, another is there":    {stopped: true, alive: map[Key]Live{till.Key: living("hub-2/2")}, want: "remove"},
+		"all are gone":                      {stopped: true, want: "remove"},
+		"never stopped":                     {alive: map[Key]Live{till.Key: living(till.From)}, want: "remove"},
+	} {
+		o := observed()
+		o.Fleet = fleet("1", "2")
+		o.Fleet.Spec.Suspend = c.suspended
+		if c.away {
+			o.Fleet, o.Bundles = nil, nil
+		}
+		o.Copies["shop"] = Bundle{Objects: []Object{pos, till}, Removing: true, Stopped: c.stopped}
+		o.Applied = c.applied
+		if c.alive != nil {
+			o.Grids = c.alive
+		}
+		d := Decide(o)
+		var got []string
+		if slices.Contains(d.Stop, "shop") {
+			got = append(got, "stop")
+		}
+		if slices.Contains(d.Remove, "shop") {
+			got = append(got, "remove")
+		}
+		for _, g := range d.Revive["shop"] {
+			got = append(got, "revive "+g.Name)
+		}
+		if diff := cmp.Diff([]string{c.want}, got); diff != "" || len(d.Apply) > 0 {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -21,8 +21,8 @@ type Bundle struct {
 	Objects []Object
 	// Unread says why it cannot be unpacked; "": it can.
 	Unread string
-	// Removing, of a copy: its removal has begun, and goes on.
-	Removing bool
+	// Removing, of a copy: its removal has begun. Stopped: and it was stopped.
+	Removing, Stopped bool
 }
 
 // Live is a Grid in the cluster.
@@ -47,6 +47,8 @@ type Applied struct {
 	Busy bool
 	// Idle: it has not reacted to the last change for longer than an engine needs.
 	Idle bool
+	// Deleting: what it was given is being deleted.
+	Deleting bool
 	// Suspended: it leaves everything as it is.
 	Suspended bool
 	// Known are the Grids that it has applied, and prunes when they leave; nil: it prunes nothing.
@@ -74,6 +76,8 @@ type Observed struct {
 	}
 	// Applied is by the same names as Copies.
 	Applied map[string]Applied
+	// Accept are the namespaces of the cluster into which Grids of a hub may be put; none: all.
+	Accept []string
 	// EngineMissing says why Flux cannot be asked to apply anything; "": it can.
 	EngineMissing string
 }

@@ -39,7 +39,7 @@ func (a *admission) clusterProblems() []v1alpha1.Problem {
 				"kubectl delete gridbundle %s.applied, in the namespace of Kustomization grids-%s", name, why, name, name))
 		case a.ofOtherHub(name):
 			all = append(all, *problem(ReasonOtherHub, "the Grids of namespace %s were sent by another hub, and stay as they are. If that hub is gone, delete Kustomization grids-%s, "+
-				"which leaves its Grids, then gridbundle %s.applied and those Grids", name, name, name))
+				"which leaves its Grids, then gridbundle %s.applied, and at last those Grids with kubectl delete --cascade=orphan, which leaves their Pods", name, name, name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Applied)) {
@@ -73,10 +73,13 @@ func (a *admission) reports(apply map[string][]Object) map[string]v1alpha1.GridR
 	// Beside them there is what the hub asks about, and a few others that have its annotation: it may
 	// have lost them. Whoever may make a Grid here can write the annotation, so these come last.
 	strays := 0
-	for _, key := range slices.SortedFunc(maps.Keys(a.Grids), compareKeys) { // two can have one annotation
+	isOther := func(key Key) bool {
+		_, found := a.wanted[a.Grids[key].From]
+		return !found && strings.HasPrefix(a.Grids[key].From, a.Hub+"/")
+	}
+	for _, key := range interleave(a.Grids, isOther) {
 		from := a.Grids[key].From
-		_, found := a.wanted[from]
-		if found || !strings.HasPrefix(from, a.Hub+"/") {
+		if !isOther(key) { // two can have one annotation
 			continue
 		}
 		if !a.asked(from) {
@@ -108,6 +111,19 @@ func (a *admission) asked(from string) bool {
 	}
 	return slices.Contains(a.Fleet.Status.Withdrawn, uid) ||
 		slices.ContainsFunc(a.Fleet.Status.Grids, func(g v1alpha1.ClusterGrid) bool { return g.UID == uid })
+}
+
+// interleave returns those Grids of a cluster that count: of each namespace one, and then of each
+// another one. So a tenant who makes many does not crowd out those of others.
+func interleave(grids map[Key]Live, counts func(Key) bool) []Key {
+	keys := slices.DeleteFunc(slices.SortedFunc(maps.Keys(grids), compareKeys), func(key Key) bool { return !counts(key) })
+	turn, count := make(map[Key]int, len(keys)), map[string]int{}
+	for _, key := range keys {
+		turn[key] = count[key.Namespace]
+		count[key.Namespace]++
+	}
+	slices.SortStableFunc(keys, func(x, y Key) int { return turn[x] - turn[y] })
+	return keys
 }
 
 // compareKeys sorts Namespaces before Grids, as Flux applies them.
