@@ -86,7 +86,7 @@ func (f federation) ownReader(m manager.Manager) (client.Reader, error) {
 func (f federation) addPull(m manager.Manager) error {
 	return m.Add(&agent.Pull{
 		Config: f.config, Target: f.access(m), Namespace: f.namespace, ArtifactURL: f.artifactURL(),
-		Version: command.ThisBuild().Version, Now: time.Now, Log: f.log,
+		Version: command.ThisBuild().Version, Accept: f.options.accept, Now: time.Now, Log: f.log,
 	})
 }
 
@@ -96,7 +96,9 @@ func (f federation) addHub(m manager.Manager) error {
 		Config: f.config, Hub: f.access(m), HubUID: remembered(m), ArtifactURL: f.artifactURL(),
 		Version: command.ThisBuild().Version, Now: time.Now, Log: f.log,
 	})
-	if err := hub.Add(m, hub.Config{Now: time.Now, Metrics: f.metrics, Detached: push.Detached}); err != nil {
+	if err := hub.Add(m, hub.Config{
+		Now: time.Now, Grace: time.Duration(f.options.grace), Budget: f.options.budget, Metrics: f.metrics, Detached: push.Detached,
+	}); err != nil {
 		return err
 	}
 	return m.Add(push)

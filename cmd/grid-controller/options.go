@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/controller/api/site/v1alpha2"
+	"gridproxy/controller/flips"
 	"gridproxy/controller/removal"
 
 	"github.com/spf13/pflag"
@@ -30,12 +31,14 @@ type options struct {
 	grace       grace
 	budget      removal.Budget
 	maxUnits    int
+	newUnits    int      // of one Node within a day; 0: any number
 	defaultUnit string   // "" = none is made
 	namespaces  []string // whose Grids are expanded; none: all
 	nodeUnits   bool     // NodeUnits and NodeGroups are applied to Nodes
 	privileged  bool     // NodeUnits may set privileged labels and taints
 
-	federation  string // off, hub or member
+	federation  string   // off, hub or member
+	accept      []string // namespaces into which Grids of a hub may be put; none: all
 	artifacts   address
 	artifactURL string // "" = the Service of the chart
 
@@ -51,7 +54,7 @@ func defaults() options {
 		qps: 100, burst: 200,
 		leaderElect: true, leaseName: "grid-controller",
 		leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
-		grace: grace(5 * time.Minute), budget: removal.Default(), maxUnits: 2000, nodeUnits: true, defaultUnit: v1alpha2.DefaultUnit,
+		grace: grace(5 * time.Minute), budget: removal.Default(), maxUnits: 2000, newUnits: flips.Default, nodeUnits: true, defaultUnit: v1alpha2.DefaultUnit,
 		federation: federationOff, artifacts: "0.0.0.0:9790",
 		metrics: "0.0.0.0:8080", healthz: "0.0.0.0:8081",
 		logFormat: "text",
@@ -70,12 +73,14 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod, "pause between attempts to get or renew the Lease")
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
 	fs.Var(&o.budget, "unit-removal-budget", "how many units of a Grid or NodeGroup are removed within an hour because they are lost, as a number or a percentage of its units, unless its annotation says otherwise")
-	fs.IntVar(&o.maxUnits, "max-units", o.maxUnits, "how many units a Grid may have; above that none of its children is created, and existing ones are kept up to date")
+	fs.IntVar(&o.maxUnits, "max-units", o.maxUnits, "how many units a Grid may have, or a NodeGroup may find; above that no child or NodeUnit is created, and existing ones are kept up to date")
+	fs.IntVar(&o.newUnits, "new-units-per-node", o.newUnits, "how many new units one Node may bring to a Grid or NodeGroup within a day by its labels; 0: any number")
 	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, created at the start if it is missing; empty: none is created")
 	fs.StringSliceVar(&o.namespaces, "namespaces", o.namespaces, "expand the Grids of these namespaces only, and watch nothing in others; needs --node-units=false; without it: all")
 	fs.BoolVar(&o.nodeUnits, "node-units", o.nodeUnits, "apply NodeUnits and NodeGroups to Nodes; false: Grids alone, for Nodes that are labelled otherwise")
 	fs.BoolVar(&o.privileged, "allow-privileged-set-node", o.privileged, "let setNode of a NodeUnit set NoExecute taints and labels under node-role.kubernetes.io and node-restriction.kubernetes.io")
 	command.AddWord(fs, &o.federation, "federation", "", "part in distributing Grids to several clusters: `off|hub|member`", federationOff, federationHub, federationMember)
+	fs.StringSliceVar(&o.accept, "accept-namespaces", o.accept, "namespaces of this cluster into which Grids of the hub may be put; with --federation=member only; without it: all")
 	fs.Var(&o.artifacts, "artifact-bind-address", "where Flux fetches archives of Grids; with --federation only")
 	fs.StringVar(&o.artifactURL, "artifact-url", o.artifactURL, "`URL` by which Flux reaches --artifact-bind-address; without it that of the Service grid-artifacts")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
@@ -96,6 +101,7 @@ func (o *options) check() error {
 	wrong(o.qps <= 0, "--kube-api-qps %g: want requests a second, more than 0", o.qps)
 	wrong(o.burst < 1, "--kube-api-burst %d: want a whole number, 1 or more", o.burst)
 	wrong(o.maxUnits < 1, "--max-units %d: want a whole number, 1 or more", o.maxUnits)
+	wrong(o.newUnits < 0, "--new-units-per-node %d: want a whole number, 0 or more", o.newUnits)
 	wrong(o.retryPeriod <= 0 || o.renewDeadline*10 <= o.retryPeriod*12, // JitterFactor of client-go
 		"--leader-elect-renew-deadline %s: want more than 1.2 times --leader-elect-retry-period %s", o.renewDeadline, o.retryPeriod)
 	wrong(o.leaseDuration <= o.renewDeadline, "--leader-elect-lease-duration %s: want more than --leader-elect-renew-deadline %s", o.leaseDuration, o.renewDeadline)
@@ -105,12 +111,18 @@ func (o *options) check() error {
 	for _, name := range o.namespaces {
 		wrong(len(validation.IsDNS1123Label(name)) > 0, "--namespaces %q: want names of namespaces, separated by commas", name)
 	}
+	wrong(len(o.accept) > 0 && o.federation != federationMember, "--accept-namespaces needs --federation=member: it is about Grids that a hub sends")
+	wrong(len(o.accept) > maxNamespaces, "--accept-namespaces has %d names: want at most %d, or leave it out to take Grids into all", len(o.accept), maxNamespaces)
+	for _, name := range o.accept {
+		wrong(len(validation.IsDNS1123Label(name)) > 0, "--accept-namespaces %q: want names of namespaces, separated by commas", name)
+	}
 	wrong(o.leaseDuration < time.Second, "--leader-elect-lease-duration %s: want at least 1s", o.leaseDuration)
 	errs = append(errs, o.checkFederation())
 	return errors.Join(errs...)
 }
 
-// maxNamespaces bounds --namespaces, because each one has watches of its own.
+// maxNamespaces bounds --namespaces, because each one has watches of its own, and
+// --accept-namespaces.
 const maxNamespaces = 100
 
 const never = "never"
@@ -131,12 +143,8 @@ func (g *grace) Type() string { return "duration|never" }
 
 // Set reads the flag's value.
 func (g *grace) Set(text string) error {
-	if text == never {
-		*g = -1
-		return nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
+	d, err := removal.ParseGrace(text)
+	if err != nil {
 		return fmt.Errorf("want a duration such as 5m or 1h30m, 0s to delete at once, or never")
 	}
 	*g = grace(d)

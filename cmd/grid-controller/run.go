@@ -159,6 +159,9 @@ func newManager(f federation, lease resourcelock.Interface, metrics metrics) (ma
 	if err != nil {
 		return nil, err
 	}
+	if err := m.Add(givenNamespaces{live: m.GetAPIReader(), names: o.namespaces, log: log}); err != nil {
+		return nil, fmt.Errorf("preparing to look for the namespaces of --namespaces: %w", err)
+	}
 	all := starters(m, o, metrics)
 	if fleet != nil {
 		all = append(all, fleet)
@@ -202,8 +205,8 @@ func starters(m manager.Manager, o options, metrics metrics) []*starter {
 		what: "Grids", check: v1.Group, group: v1.GroupVersion(), resources: []string{"deploymentgrids", "servicegrids", "statefulsetgrids"},
 		add: func(ctx context.Context) error {
 			return grid.Add(ctx, m, grid.Config{
-				Grace: grace, Budget: o.budget, MaxUnits: o.maxUnits, Namespaces: o.namespaces, Fleet: o.federation == federationHub,
-				Now: time.Now, Metrics: metrics.grids,
+				Grace: grace, Budget: o.budget, MaxUnits: o.maxUnits, NewUnits: o.newUnits, Namespaces: o.namespaces,
+				Fleet: o.federation == federationHub, Now: time.Now, Metrics: metrics.grids,
 			})
 		},
 	}
@@ -214,7 +217,8 @@ func starters(m manager.Manager, o options, metrics metrics) []*starter {
 		what: "NodeUnits and NodeGroups", check: v1alpha2.Group, group: v1alpha2.GroupVersion(), resources: []string{"nodegroups", "nodeunits"},
 		add: func(context.Context) error {
 			return site.Add(m, site.Config{
-				Grace: grace, Budget: o.budget, DefaultUnit: o.defaultUnit, AllowPrivilegedSetNode: o.privileged, Now: time.Now, Metrics: metrics.sites,
+				Grace: grace, Budget: o.budget, MaxUnits: o.maxUnits, NewUnits: o.newUnits, DefaultUnit: o.defaultUnit,
+				AllowPrivilegedSetNode: o.privileged, Now: time.Now, Metrics: metrics.sites,
 			})
 		},
 	}}

@@ -78,6 +78,10 @@ func serverFaults(c *api.Cluster) error {
 	switch {
 	case c.CertificateAuthority != "":
 		return errors.New("it names the file of a CA certificate; " + flatten)
+	case !strings.HasPrefix(c.Server, "https://"):
+		return fmt.Errorf("its server is %s: want https://, or the credentials would be sent in the clear", excerpt.Quoted(c.Server))
+	case c.ProxyURL != "":
+		return errors.New("it has proxy-url, so that another program would decide which server is the member: remove it")
 	case c.InsecureSkipTLSVerify:
 		return errors.New("it has insecure-skip-tls-verify, with which any server could be the member: put certificate-authority-data in its place")
 	default:
