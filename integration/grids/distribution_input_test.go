@@ -39,6 +39,7 @@ func TestDistributionInput(t *testing.T) {
 	w.step("the kubeconfig is of another cluster", w.replaced)
 	w.step("that Flux does not react is noticed", w.idleEngine)
 	w.step("a cluster is suspended", w.suspends)
+	w.step("a cluster is suspended in the middle of a removal", w.suspendsRemoval)
 	w.step("a Grid is deleted while no controller runs", w.deletedUnseen)
 	w.step("the hub is restored from a backup", w.restored)
 	w.step("clusters leave", w.leaves)
@@ -78,9 +79,11 @@ func (w *faultyFleet) anotherHub() {
 	}
 }
 
-// noNamespace: one cluster gets the namespace by hand, the other by its FleetCluster.
+// noNamespace: one cluster gets the namespace by hand, the other by its FleetCluster: no privileged
+// Pod runs there, since none does in the hub's.
 func (w *faultyFleet) noNamespace() {
 	w.hub.MustKubectl(w.t, "create", "namespace", "shop")
+	w.hub.MustKubectl(w.t, "label", "namespace", "shop", "pod-security.kubernetes.io/enforce=restricted")
 	w.federate("shop", "till")
 	for _, name := range []string{west, east} {
 		w.tells(name, "shop", "till", "NamespaceMissing", "no namespace shop", "create it there, or set createNamespace: true")
@@ -89,6 +92,11 @@ func (w *faultyFleet) noNamespace() {
 	w.west.MustKubectl(w.t, "create", "namespace", "shop")
 	w.patchCluster(east, `{"spec":{"createNamespace":true}}`)
 	w.recover(west, east)
+	const privileged = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"root","namespace":"shop"},"spec":{"hostNetwork":true,"containers":[{"name":"c","image":"i"}]}}`
+	out, err := w.east.KubectlIn(w.t.Context(), strings.NewReader(privileged), "create", "--dry-run=server", "--filename=-")
+	if err == nil || !strings.Contains(fmt.Sprint(err), "violates PodSecurity") {
+		w.t.Errorf("a privileged Pod in a namespace that was made for the hub's tenant: %s, %v", out, err)
+	}
 }
 
 // reports: what is written while west's controller is down is as a later version, or another
@@ -101,7 +109,11 @@ func (w *faultyFleet) reports() {
 		r.Spec.Format = v1alpha1.ReportFormat
 		r.Spec.States = map[string]v1.State{"zone1": {JSON: fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", v1alpha1.MaxReport))}}
 	})
-	w.rowTells(west, calmGrid, "UnreadableReport", "more than 200000", "find out what else uses the account")
+	wait.Until(w.t, "the hub deletes a report that is too large", func() error {
+		var list v1alpha1.GridReportList
+		err := w.hub.client.List(w.t.Context(), &list, client.InNamespace("fleet-"+west))
+		return errors.Join(err, wait.Check(!slices.ContainsFunc(list.Items, func(r v1alpha1.GridReport) bool { return r.Spec.Name == calmGrid }), "it is there"))
+	})
 	w.renewAt(time.Now().Add(-time.Hour), 77)
 	w.renewAt(time.Now().Add(time.Hour), 78)
 	w.startController(w.west)
@@ -283,4 +295,34 @@ func (w *faultyFleet) suspends() {
 	w.patchCluster(west, `{"spec":{"suspend":false}}`)
 	w.follows(w.west)
 	w.recover(west)
+}
+
+// suspendsRemoval: what has not been removed when a cluster is suspended stays until that ends,
+// also when Flux, which was to remove it, comes back meanwhile.
+func (w *faultyFleet) suspendsRemoval() {
+	uid := w.west.MustKubectl(w.t, "get", "deploymentgrid", "till", "--namespace=shop", "--output=jsonpath={.metadata.uid}")
+	w.west.engine.Stop(syscall.SIGKILL, 0)
+	w.hub.MustKubectl(w.t, "delete", "deploymentgrid", "till", "--namespace=shop", "--wait=false")
+	w.fluxOfShop("Flux is told to remove the Grids of a namespace", "deleted")
+	w.patchCluster(west, `{"spec":{"suspend":true}}`)
+	w.fluxOfShop("Flux is told to leave them", "deleted suspended")
+	w.startEngine(w.west)
+	w.fluxOfShop("Flux has let them go", "")
+	w.west.MustKubectl(w.t, "get", "deployment", "till-zone1", "--namespace=shop")
+	if now := w.west.MustKubectl(w.t, "get", "deploymentgrid", "till", "--namespace=shop", "--output=jsonpath={.metadata.uid}{.metadata.deletionTimestamp}"); now != uid {
+		w.t.Errorf("the Grid of west was %s, and is %s", uid, now)
+	}
+	w.patchCluster(west, `{"spec":{"suspend":false}}`)
+	w.gone("till", w.west, w.hub)
+	w.recover(west)
+}
+
+// fluxOfShop waits until Flux in west has been told this about the namespace shop; "": nothing.
+func (w *faultyFleet) fluxOfShop(what, want string) {
+	w.t.Helper()
+	wait.Until(w.t, what, func() error {
+		out, err := w.west.Kubectl("get", "kustomizations.kustomize.toolkit.fluxcd.io", "grids-shop", "--namespace=gridproxy", "--ignore-not-found",
+			"--output=go-template={{if .metadata.deletionTimestamp}}deleted{{else}}here{{end}}{{if .spec.suspend}} suspended{{end}}")
+		return errors.Join(err, wait.Check(out == want, "it is %q, want %q", out, want))
+	})
 }

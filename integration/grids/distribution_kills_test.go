@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/integration/env/wait"
 
@@ -79,6 +80,9 @@ func (d *distribution) populate() {
 	d.hub.MustKubectl(d.t, "label", "deploymentgrid", "removed", "--namespace=other", v1alpha1.LabelFederated+"=yes")
 	for _, name := range []string{"edited", "removed", "unlabelled", "narrowed", "late"} {
 		d.hub.Apply(d.t, gridOfKey(name, "zone", 1))
+		if name == "unlabelled" || name == "narrowed" { // no grace: they leave at once
+			d.hub.MustKubectl(d.t, "annotate", "deploymentgrid", name, v1.AnnotationRemovalGrace+"=0s", v1.AnnotationRemovalBudget+"=100%")
+		}
 		if name != "late" {
 			d.label(name, v1alpha1.LabelFederated+"=yes")
 		}

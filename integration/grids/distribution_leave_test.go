@@ -52,7 +52,7 @@ func (w *faultyFleet) restored() {
 	w.startController(w.hub)
 	for _, s := range []*site{w.west, w.east} {
 		w.says(s.name, "Held", v1alpha1.ConditionDistributionHeld, "UnknownGrids", "default/young", "if they may be removed there, run: kubectl annotate fleetcluster "+s.name)
-		w.says(s.name, "Held", v1alpha1.ConditionCurrent, "DistributionHeld", "nothing is changed in the cluster")
+		w.says(s.name, "Held", v1alpha1.ConditionCurrent, "DistributionHeld", "namespace default is left as it is in cluster "+s.name)
 	}
 	replicasBefore := w.replicas
 	w.calm(w.hub)

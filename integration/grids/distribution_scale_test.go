@@ -60,8 +60,9 @@ func TestDistributionScale(t *testing.T) {
 type large struct {
 	*fleet
 	*counted
-	members  *generator
-	resident map[string]float64 // MiB that each controller takes, by what it is
+	members   *generator
+	resident  map[string]float64 // MiB that each controller takes, by what it is
+	artifacts string             // where the controller of the hub serves artifacts
 }
 
 func newLarge(t *testing.T) *large {
@@ -83,7 +84,8 @@ func newLarge(t *testing.T) *large {
 	ports, err := apiserver.FreePorts(nil, 1)
 	f.must(err)
 	l.makeGrids(metav1.NamespaceDefault, map[string]string{v1alpha1.LabelFederated: v1alpha1.Federated})
-	l.counted = l.start("hub", "--federation=hub", "--artifact-bind-address="+ports[0].String())
+	l.artifacts = ports[0].String()
+	l.counted = l.start("hub", "--federation=hub", "--artifact-bind-address="+l.artifacts)
 	return l
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,6 +47,31 @@ func TestDocument(t *testing.T) {
 	}
 	same(t, "capabilities", pairs(tableUnder(t, string(text), "Capabilities and privileges")), powers)
 	same(t, "what of the Node is visible", pairs(tableUnder(t, string(text), "What of the Node is visible")), sights)
+	wantTests(t, tableUnder(t, string(text), "What each party can do at worst"))
+}
+
+// wantTests looks up the tests in the last cell of each row, which are a folder and a name.
+func wantTests(t *testing.T, rows [][]string) {
+	t.Helper()
+	for _, row := range rows {
+		tests := codes(row[len(row)-1])
+		if len(tests) == 0 {
+			t.Errorf("docs/security.md names no test for %q", row[0])
+		}
+		for _, test := range tests {
+			folder, name, _ := strings.Cut(test, " ")
+			files, err := filepath.Glob("../../" + folder + "/*_test.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(files, func(file string) bool {
+				text, err := os.ReadFile(file)
+				return err == nil && strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)")
+			}) {
+				t.Errorf("docs/security.md names the test %s in %s, which does not exist", name, folder)
+			}
+		}
+	}
 }
 
 // same reports what one has and the other has not.

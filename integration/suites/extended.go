@@ -16,7 +16,7 @@ func onGrids(name, run, proves string, usual time.Duration) Suite {
 	return Suite{
 		Name: name, Tier: Extended, Usual: usual, Load: 90, Proves: proves,
 		Packages: []string{"./integration/grids"}, Run: run,
-		About: []string{"controller/expand", "controller/grid", "controller/removal", "cmd/grid-controller"},
+		About: []string{"controller/expand", "controller/flips", "controller/grid", "controller/removal", "cmd/grid-controller"},
 		Needs: []Need{ControlPlane}, Starts: []string{controller, plugin},
 		Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
 	}
@@ -57,9 +57,9 @@ func federationSuites() []Suite {
 	}
 	smoke := distribution("federation-smoke", "^TestDistributionSmoke$",
 		"On two real control planes with Flux, a Grid of the hub is expanded in a cluster that the hub cannot reach, its status is on the hub, and its deletion reaches both.", minutes(1, 0))
-	example := distribution("federation", "^TestDistribution$",
+	example := distribution("federation", "^(TestDistribution|TestDistributionEndless)$",
 		"SuperEdge's example of several clusters on three real control planes with Flux, whose hub cannot reach one of them: children, reverted edits, "+
-			"status, deletion, and no write at rest.", minutes(4, 30))
+			"status, deletion, and no write at rest; a member that answers without end costs its hub no more memory than a large one.", minutes(5, 45))
 	faults := distribution("federation-faults", "^TestDistributionFaults$",
 		"In these clusters, one that is cut off goes on and catches up, killed controllers and engines lose nothing, and figures are printed.", minutes(4, 30))
 	input := distribution("federation-input", "^TestDistributionInput$",
@@ -346,7 +346,7 @@ func otherSuites() []Suite {
 	return []Suite{
 		{
 			Name: "upgrade", Tier: Extended, Usual: minutes(1, 0),
-			About:    []string{"rules/iptables", "controller/grid", "deploy/charts"},
+			About:    []string{"rules/iptables", "controller/grid", "controller/site", "deploy/charts"},
 			Proves:   "From a pinned older commit and back, children, rules and open connections stay as they are.",
 			Packages: []string{"./integration/node"}, Run: upgradeTests,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node, controller}, Reads: []string{"deploy"},
