@@ -164,7 +164,7 @@ func ipvsTamperings(f netfilter.Family) []tampering {
 		{name: "the filter flushed", do: "$T -F KUBE-IPVS-FILTER", want: []string{"filter/KUBE-IPVS-FILTER"}, removed: true},
 		{name: "the filter's jump not last", do: "$T -D KUBE-EXTERNAL-SERVICES 3; $T -I KUBE-EXTERNAL-SERVICES -j KUBE-IPVS-FILTER", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}, removed: true},
 		{name: "the NodePort jump not last", do: "$N -D KUBE-IPVS-CHAINS 3; $N -I KUBE-IPVS-CHAINS -m addrtype --dst-type LOCAL " + loopbackToo(f) + " -j KUBE-NODEPORTS", want: []string{"nat/KUBE-IPVS-CHAINS"}, removed: true},
-		{name: "more jumps than are deleted from a chain of ours", do: "$T -A INPUT -p udp --dport 53 -j ACCEPT; { echo '*filter'; yes -- '-I INPUT -j KUBE-IPVS-FILTER' | head -70; echo COMMIT; } | $R --noflush", want: []string{"filter/INPUT"}, undo: "$T -D INPUT -p udp --dport 53 -j ACCEPT"},
+		{name: "more jumps than are deleted from a chain of ours", do: "$T -A INPUT -p udp --dport 53 -j ACCEPT; { echo '*filter'; for i in $(seq 70); do echo '-I INPUT -j KUBE-IPVS-FILTER'; done; echo COMMIT; } | $R --noflush", want: []string{"filter/INPUT"}, undo: "$T -D INPUT -p udp --dport 53 -j ACCEPT"},
 		{name: "the filter's jump deleted", do: "$T -D KUBE-EXTERNAL-SERVICES 3", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}, removed: true},
 		{name: "a jump to the filter", do: "$T -I INPUT -j KUBE-IPVS-FILTER", want: []string{"filter/INPUT"}},
 		{name: "a chain of kube-proxy's", do: "$N -N KUBE-LOAD-BALANCER; $N -I OUTPUT -j KUBE-LOAD-BALANCER", want: []string{"nat/KUBE-LOAD-BALANCER", "nat/OUTPUT"}},
