@@ -60,6 +60,7 @@ func (e *engineTest) empties(t *testing.T) {
 	e.publish(t, "empties", object("dropped", "1"))
 	e.kustomize(t, "empties", nil)
 	e.expect(t, e.client, values{"dropped": "1"})
+	e.expectReady(t, "empties", "Applied revision") // until then Flux does not know what to delete
 	e.publish(t, "empties")
 	e.expect(t, e.client, values{"dropped": absent})
 	e.expectReady(t, "empties", "Applied revision")
