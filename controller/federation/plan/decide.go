@@ -20,7 +20,7 @@ import (
 func Decide(o Observed) Plan {
 	f := fleet{
 		Observed: o, grids: sortedGrids(o.Grids), known: map[string]*Grid{}, faults: map[string]v1alpha1.Problem{},
-		selected: map[string]map[string]bool{}, anywhere: map[string]bool{}, clusters: map[string]int{},
+		selected: map[string]map[string]bool{}, anywhere: map[string]bool{}, clusters: map[string]int{}, removals: map[string][]removal.Spent{},
 	}
 	for _, g := range f.grids {
 		f.known[g.UID] = g
@@ -33,7 +33,14 @@ func Decide(o Observed) Plan {
 	for _, c := range slices.SortedFunc(slices.Values(o.Clusters), func(a, b Cluster) int {
 		return cmp.Compare(a.Object.Name, b.Object.Name)
 	}) {
-		f.members = append(f.members, f.member(c))
+		m := f.member(c)
+		f.members = append(f.members, m)
+		for uid := range m.listed {
+			f.clusters[uid]++
+		}
+		for _, r := range m.last.Removals {
+			f.removals[r.UID] = append(f.removals[r.UID], removal.Spent{At: r.At.Time, Count: 1})
+		}
 	}
 	for _, m := range f.members {
 		plan.Clusters = append(plan.Clusters, m.decide())
@@ -75,7 +82,7 @@ type fleet struct {
 	// anywhere is which selectors select a cluster, and clusters is how many clusters have a Grid.
 	anywhere map[string]bool
 	clusters map[string]int
-	removals map[string][]removal.Spent // places in the removal budget, by UID; nil: not read yet
+	removals map[string][]removal.Spent // places in the removal budget, by UID
 }
 
 // selects reports whether a Grid is meant for the cluster.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func (m *member) findDepartures() {
 	if m.removing {
 		return
 	}
-	present, clocked, wereHeld := 0, 0, false
+	present, clocked, most := 0, 0, false
 	for i := range m.rows {
 		row := &m.rows[i]
 		g := m.known[row.UID]
@@ -52,38 +53,32 @@ func (m *member) findDepartures() {
 		if why == "" {
 			continue
 		}
-		wereHeld = wereHeld || strings.Contains(row.Leaving, held)
-		d := &departure{grid: g.at(placeOf(*row)), since: row.LeavingSince, text: why}
+		d := &departure{grid: g.at(placeOf(*row)), text: why}
 		m.departures[row.UID] = d
-		switch {
-		case g.Content.Wanted && !m.selects(&g.Content) && !m.isSelectedAnywhere(&g.Content):
-			m.correct(row)
-			d.since, d.text = nil, "its selector matches no cluster"
+		if why == noCluster { // so it has no clock
+			row.Leaving = why
 			continue
-		case d.since == nil:
-			d.since = secondAfter(m.Now)
 		}
+		d.since = cmp.Or(row.LeavingSince, secondAfter(m.Now))
+		most = most || strings.Contains(row.Leaving, held)
 		if !m.leavesImmediately(d.grid) {
 			clocked++
 		}
 	}
 	// It does not end because some of them were released.
-	most := clocked >= 2 && 2*clocked > present || clocked > 0 && wereHeld
+	most = most && clocked > 0 || clocked >= 2 && 2*clocked > present
 	for i := range m.rows {
-		row := &m.rows[i]
-		d := m.departures[row.UID]
-		if d == nil {
-			continue
+		if d := m.departures[m.rows[i].UID]; d != nil && d.since != nil {
+			m.decideDeparture(d, &m.rows[i], most)
 		}
-		if d.since != nil {
-			m.decideDeparture(d, row.LeavingSince != nil, most)
-		}
-		row.LeavingSince, row.Leaving = d.since, d.text
 	}
 	if most {
 		m.noteMost(clocked, present)
 	}
 }
+
+// noCluster is why a Grid stays where it is although it is not meant for the cluster.
+const noCluster = "its selector matches no cluster"
 
 // unmeant returns why a Grid that the cluster has is not meant for it; "": it is. What is wrong
 // with a Grid as it is written changes nothing.
@@ -91,6 +86,8 @@ func (m *member) unmeant(g *Grid, row v1alpha1.ClusterGrid) string {
 	switch {
 	case !g.Content.Wanted:
 		return "it is not labelled for distribution"
+	case !m.selects(&g.Content) && !m.isSelectedAnywhere(&g.Content):
+		return noCluster
 	case !m.selects(&g.Content):
 		return fmt.Sprintf("its annotation %s does not select cluster %s", v1alpha1.AnnotationClusters, m.name)
 	case m.unfit(g) != nil:
@@ -119,17 +116,18 @@ func (f *fleet) isSelectedAnywhere(c *Content) bool {
 	return answer
 }
 
-// decideDeparture decides whether a Grid leaves now. noted: its clock is in the status.
-func (m *member) decideDeparture(d *departure, noted, most bool) {
-	g, since := d.grid, d.since.Time
-	allowed, grace := m.budgetOf(g).Of(m.clustersWith(g.UID)), m.graceOf(g)
+// decideDeparture decides whether a Grid leaves now, and writes its clock into its row. It leaves
+// only by a clock that is in the status.
+func (m *member) decideDeparture(d *departure, row *v1alpha1.ClusterGrid, most bool) {
+	g, since, noted := d.grid, d.since.Time, row.LeavingSince != nil
+	allowed, grace := m.budgetOf(g).Of(m.clusters[g.UID]), m.graceOf(g)
 	due := since.Add(grace)
 	if watched := m.Watched.Add(removal.OwnWatch(grace)); watched.After(due) {
 		due = watched
 	}
 	switch release := "cluster/" + m.name; {
 	case noted && (m.leavesImmediately(g) || g.Content.Releases.Allow(release, since) || m.releases.Allow(g.UID, since)):
-		d.goes(m.name)
+		d.leave = true
 	case most:
 		d.text += fmt.Sprintf("; it stays in %s, %s", m.name, held)
 	case grace < 0:
@@ -142,17 +140,14 @@ func (m *member) decideDeparture(d *departure, noted, most bool) {
 	case noted && slices.ContainsFunc(m.last.Removals, func(r v1alpha1.GridRemoval) bool {
 		return r.UID == g.UID && counts(r, m.Now) && !r.At.Time.Before(since)
 	}):
-		d.goes(m.name)
+		d.leave = true
 	default:
 		d.due = true
 		d.text += fmt.Sprintf("; it leaves %s when at most %d clusters an hour lose it", m.name, allowed)
 	}
-}
-
-// goes has the Grid leave with this decision.
-func (d *departure) goes(cluster string) {
-	d.leave = true
-	d.text += fmt.Sprintf("; it leaves %s now", cluster)
+	if !d.leave { // otherwise the row goes, or stays as it is
+		row.LeavingSince, row.Leaving = d.since, d.text
+	}
 }
 
 // takePlaces takes places in the removal budget for the Grids whose time has come. Those of a
@@ -160,63 +155,27 @@ func (d *departure) goes(cluster string) {
 // for a Grid that is itself the reason for that.
 func (m *member) takePlaces() {
 	for _, row := range m.rows {
-		if d := m.departures[row.UID]; d != nil && d.due && (!m.stuck[row.Namespace] || m.unfit(d.grid) != nil) {
-			m.takePlace(d.grid)
+		d := m.departures[row.UID]
+		if d == nil || !d.due || m.stuck[row.Namespace] && m.unfit(d.grid) == nil {
+			continue
 		}
-	}
-}
-
-// takePlace takes a place in the removal budget, if there is one. The Grid leaves by a later
-// decision that sees it in the status.
-func (m *member) takePlace(g *Grid) {
-	left, next := removal.Left(m.budgetOf(g).Of(m.clustersWith(g.UID)), m.spent(g.UID), m.Now)
-	if len(m.removals) >= maxRemovals {
-		left, next = 0, m.removals[0].At.Add(removal.Window)
-	}
-	switch {
-	case left > 0:
-		r := v1alpha1.GridRemoval{UID: g.UID, At: *secondAfter(m.Now)}
+		left, next := removal.Left(m.budgetOf(d.grid).Of(m.clusters[row.UID]), m.fleet.removals[row.UID], m.Now)
+		if len(m.removals) >= maxRemovals {
+			left, next = 0, m.removals[0].At.Add(removal.Window)
+		}
+		if left == 0 {
+			m.recheck = earlier(m.recheck, next.Sub(m.Now))
+			continue
+		}
+		r := v1alpha1.GridRemoval{UID: row.UID, At: *secondAfter(m.Now)} // it leaves by a decision that sees this in the status
 		m.removals = append(m.removals, r)
-		m.fleet.removals[g.UID] = append(m.fleet.removals[g.UID], removal.Spent{At: r.At.Time, Count: 1})
-	case !next.IsZero():
-		m.recheck = earlier(m.recheck, next.Sub(m.Now))
+		m.fleet.removals[r.UID] = append(m.fleet.removals[r.UID], removal.Spent{At: r.At.Time, Count: 1})
 	}
 }
 
-// spent returns the places that all clusters have taken for a Grid.
-func (f *fleet) spent(uid string) []removal.Spent {
-	if f.removals == nil {
-		f.removals = map[string][]removal.Spent{}
-		for _, m := range f.members {
-			for _, r := range m.last.Removals {
-				f.removals[r.UID] = append(f.removals[r.UID], removal.Spent{At: r.At.Time, Count: 1})
-			}
-		}
-	}
-	return f.removals[uid]
-}
-
-// clustersWith returns how many clusters have a Grid.
-func (f *fleet) clustersWith(uid string) int {
-	n, known := f.clusters[uid]
-	if !known {
-		for _, m := range f.members {
-			if _, listed := m.listed[uid]; listed {
-				n++
-			}
-		}
-		f.clusters[uid] = n
-	}
-	return n
-}
-
-// budgetOf is the budget of the Grid's annotation, else of the flag.
-func (f *fleet) budgetOf(g *Grid) removal.Budget {
-	if g.Content.Budget != nil {
-		return *g.Content.Budget
-	}
-	return f.Budget
-}
+// budgetOf and graceOf are those of the Grid's annotations, else of the flags.
+func (f *fleet) budgetOf(g *Grid) removal.Budget { return *cmp.Or(g.Content.Budget, &f.Budget) }
+func (f *fleet) graceOf(g *Grid) time.Duration   { return *cmp.Or(g.Content.Grace, &f.Grace) }
 
 // noteMost says that most Grids of the cluster would leave at once, and how to let them.
 func (m *member) noteMost(n, of int) {
@@ -230,14 +189,6 @@ func (m *member) noteMost(n, of int) {
 		"kubectl annotate fleetcluster %s --overwrite %s=%s", n, of, m.name, m.name, v1alpha1.AnnotationRelease, strings.Join(entries, ","))
 }
 
-// graceOf is the grace of the Grid's annotation, else of the flag.
-func (f *fleet) graceOf(g *Grid) time.Duration {
-	if g.Content.Grace != nil {
-		return *g.Content.Grace
-	}
-	return f.Grace
-}
-
 // leavesImmediately reports whether a person has said that nothing is to wait: there is neither a
 // grace nor a limit.
 func (f *fleet) leavesImmediately(g *Grid) bool {
@@ -247,19 +198,9 @@ func (f *fleet) leavesImmediately(g *Grid) bool {
 func counts(r v1alpha1.GridRemoval, now time.Time) bool { return r.At.Add(removal.Window).After(now) }
 
 // placeOf is the namespace of a Grid in the cluster.
-func placeOf(row v1alpha1.ClusterGrid) string {
-	if row.TargetNamespace != "" {
-		return row.TargetNamespace
-	}
-	return row.Namespace
-}
+func placeOf(row v1alpha1.ClusterGrid) string { return cmp.Or(row.TargetNamespace, row.Namespace) }
 
 // secondAfter is a time as a status has it, rounded up, so that no grace is cut.
 func secondAfter(t time.Time) *metav1.Time {
-	whole := t.UTC().Truncate(time.Second)
-	if !whole.Equal(t) {
-		whole = whole.Add(time.Second)
-	}
-	to := metav1.NewTime(whole)
-	return &to
+	return &metav1.Time{Time: t.UTC().Add(time.Second - 1).Truncate(time.Second)}
 }
