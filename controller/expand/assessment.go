@@ -126,7 +126,7 @@ func (a *assessment) sort(known map[string]*Live) []string {
 		}
 	}
 	a.admission = a.Flips.Admit(a.Grid.Key, fresh, a.NewUnits, a.Now)
-	values = slices.DeleteFunc(values, a.admission.Refuses)
+	values = slices.DeleteFunc(values, func(v string) bool { return !a.admission.Refused[v].IsZero() })
 	for i := range a.Children {
 		l := &a.Children[i]
 		if a.Grid.ownershipOf(l) != ours || wanted[l.Name] {

@@ -27,13 +27,8 @@ type Log struct {
 }
 
 type node struct {
-	brought  []brought // at most as many as allowed
+	brought  map[string]time.Time // when, by value; at most as many as allowed
 	reported time.Time
-}
-
-type brought struct {
-	value string
-	at    time.Time
 }
 
 // Refusal is a new value that a Node may not bring now.
@@ -57,12 +52,6 @@ type Admission struct {
 	Report []Refusal
 }
 
-// Refuses reports whether no Node may bring a value now.
-func (a Admission) Refuses(value string) bool {
-	_, refused := a.Refused[value]
-	return refused
-}
-
 // Next returns when the first refused value may be brought; zero if none is refused.
 func (a Admission) Next() (next time.Time) {
 	for _, until := range a.Refused {
@@ -84,10 +73,19 @@ func (l Log) Admit(key string, fresh map[string][]string, allowed int, now time.
 	if len(fresh) == 0 || allowed == 0 {
 		return Admission{Log: l}
 	}
-	a := Admission{Log: Log{key: key, nodes: l.current(now)}}
+	a := Admission{Log: Log{key: key, nodes: l.current(now)}, Refused: map[string]time.Time{}}
 	for _, value := range slices.Sorted(maps.Keys(fresh)) {
-		if until := a.Log.bring(value, fresh[value], allowed, now); !until.IsZero() {
-			a.refuse(value, fresh[value], until, now)
+		until := a.Log.bring(value, fresh[value], allowed, now)
+		if until.IsZero() {
+			continue
+		}
+		a.Refused[value] = until
+		for _, name := range fresh[value] {
+			if n := a.Log.nodes[name]; n.reported.IsZero() {
+				n.reported = now
+				a.Log.nodes[name] = n
+				a.Report = append(a.Report, Refusal{Node: name, Value: value, Until: until})
+			}
 		}
 	}
 	return a
@@ -98,7 +96,8 @@ func (l Log) current(now time.Time) map[string]node {
 	isWithin := func(at time.Time, age time.Duration) bool { return !at.After(now) && now.Sub(at) < age }
 	nodes := make(map[string]node, len(l.nodes))
 	for name, n := range l.nodes {
-		n.brought = slices.DeleteFunc(slices.Clone(n.brought), func(b brought) bool { return !isWithin(b.at, Window) })
+		n.brought = maps.Clone(n.brought)
+		maps.DeleteFunc(n.brought, func(_ string, at time.Time) bool { return !isWithin(at, Window) })
 		if !isWithin(n.reported, reportPause) {
 			n.reported = time.Time{}
 		}
@@ -111,40 +110,29 @@ func (l Log) current(now time.Time) map[string]node {
 
 // bring records which Node brings the value. If none has room, it returns when one will.
 func (l Log) bring(value string, names []string, allowed int, now time.Time) (until time.Time) {
-	for _, name := range names {
+	bring := func(name string) {
 		n := l.nodes[name]
-		if i := slices.IndexFunc(n.brought, func(b brought) bool { return b.value == value }); i >= 0 {
-			n.brought = append(slices.Delete(n.brought, i, i+1), brought{value: value, at: now}) // it counts from now on
-			l.nodes[name] = n
+		if n.brought == nil {
+			n.brought = map[string]time.Time{}
+		}
+		n.brought[value] = now // a value that it has brought before counts from now on
+		l.nodes[name] = n
+	}
+	for _, name := range names {
+		if _, before := l.nodes[name].brought[value]; before {
+			bring(name)
 			return time.Time{}
 		}
 	}
 	for _, name := range names {
-		n := l.nodes[name]
-		if len(n.brought) < allowed {
-			n.brought = append(n.brought, brought{value: value, at: now})
-			l.nodes[name] = n
+		if len(l.nodes[name].brought) < allowed {
+			bring(name)
 			return time.Time{}
 		}
-		// The Node has room when so many have expired that fewer than allowed are left.
-		if room := n.brought[len(n.brought)-allowed].at.Add(Window); until.IsZero() || room.Before(until) {
+		room := slices.MinFunc(slices.Collect(maps.Values(l.nodes[name].brought)), time.Time.Compare).Add(Window)
+		if until.IsZero() || room.Before(until) {
 			until = room
 		}
 	}
 	return until
-}
-
-// refuse records that no Node may bring the value, and reports those that were not reported lately.
-func (a *Admission) refuse(value string, names []string, until, now time.Time) {
-	if a.Refused == nil {
-		a.Refused = map[string]time.Time{}
-	}
-	a.Refused[value] = until
-	for _, name := range names {
-		if n := a.Log.nodes[name]; n.reported.IsZero() {
-			n.reported = now
-			a.Log.nodes[name] = n
-			a.Report = append(a.Report, Refusal{Node: name, Value: value, Until: until})
-		}
-	}
 }
