@@ -273,18 +273,7 @@ func (a *Agent) revive(ctx context.Context, set string, objects []delivery.Objec
 	if len(alive) == 0 {
 		return a.removeSet(ctx, set, policyDelete)
 	}
-	old, err := a.copyOf(ctx, set)
-	if err != nil {
-		return wrap(doing, err)
-	}
-	spec, err := a.copySet(ctx, set, old, alive)
-	if err == nil {
-		err = a.mark(ctx, set, "")
-	}
-	if err != nil {
-		return wrap(doing, err)
-	}
-	return wrap(doing, a.describe(ctx, set, spec, suspend))
+	return a.applySet(ctx, set, alive, suspend)
 }
 
 // removeKustomization deletes it with a policy. Its end is an event.
