@@ -200,21 +200,14 @@ func changedGrids(old, new *v1alpha1.FleetCluster) (changed []v1alpha1.ClusterGr
 	if !old.Status.SilentSince.Equal(new.Status.SilentSince) {
 		return slices.Concat(old.Status.Grids, new.Status.Grids)
 	}
-	type version struct {
-		grid  v1alpha1.ClusterGrid
-		since int64 // in place of a pointer
-	}
-	versions := map[version]int{}
+	versions := map[v1alpha1.ClusterGrid]int{}
 	for _, g := range slices.Concat(old.Status.Grids, new.Status.Grids) {
-		v := version{grid: g}
-		if g.LeavingSince != nil {
-			v.since, v.grid.LeavingSince = g.LeavingSince.Unix(), nil
-		}
-		versions[v]++
+		g.LeavingSince = nil // a pointer; the text changes with it
+		versions[g]++
 	}
-	for v, n := range versions {
+	for g, n := range versions {
 		if n == 1 { // it is in one of the two
-			changed = append(changed, v.grid)
+			changed = append(changed, g)
 		}
 	}
 	return changed
