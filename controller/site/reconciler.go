@@ -3,6 +3,8 @@ package site
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	"gridproxy/controller/api/site/v1alpha2"
@@ -12,6 +14,7 @@ import (
 	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,11 +41,27 @@ type reconciler struct {
 	defaultUnit string
 	memory      *memory
 	nodes       *nodeMemory
-	foreign     foreign
+	foreign     map[types.UID]time.Time // when a Node's claims were reported
 	uses        *uses
 	privileged  bool // setNode may set what is privileged
 	events      events.EventRecorder
 	metrics     *Metrics
+}
+
+// reportForeign sends an Event, once an hour, on each Node whose annotation calls taints ours that
+// no unit has set.
+func (r *reconciler) reportForeign(nodes []assign.Foreign, now time.Time) {
+	maps.DeleteFunc(r.foreign, func(_ types.UID, last time.Time) bool { return now.Sub(last).Abs() >= time.Hour })
+	for _, n := range nodes {
+		if _, reported := r.foreign[n.UID]; reported {
+			continue
+		}
+		r.foreign[n.UID] = now
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Node, UID: n.UID}}
+		r.events.Eventf(node, nil, corev1.EventTypeWarning, "ForeignRecord", "Reconcile", "%s", excerpt.Message(fmt.Sprintf(
+			"the annotation %s names taints that no NodeUnit has set: %s; they stay; to remove one that is not wanted: kubectl taint node %s %s-",
+			v1alpha2.AnnotationTaints, strings.Join(n.Taints, ", "), n.Node, n.Taints[0])))
+	}
 }
 
 // Reconcile looks at all Nodes, units and groups and writes what differs.
@@ -61,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	plan := assign.Decide(observed)
 	r.flips = plan.Flips
 	r.metrics.summary.Store(&plan.Summary)
-	r.foreign = r.foreign.report(plan.Foreign, observed.Now, r.events)
+	r.reportForeign(plan.Foreign, observed.Now)
 	for _, s := range plan.Refused {
 		g := &v1alpha2.NodeGroup{}
 		g.Name, g.UID = s.Group, s.UID
