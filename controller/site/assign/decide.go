@@ -49,15 +49,11 @@ type decision struct {
 	stale      bool             // of some Node it is not known what it carries
 	unrecorded sets.Set[string] // Nodes that may lack records
 	written    sets.Set[string] // Nodes that are written to
-	keeping    sets.Set[string] // those of which labels are recorded as kept
-	// unannounced are the units of which an edit takes most Nodes, and whose status does not say so
-	// yet.
-	unannounced []*unit
 }
 
 func newDecision(observed Observed) *decision {
 	d := &decision{
-		Observed: observed, edits: map[string]edit{}, keeps: map[string]map[string]string{}, leaves: newGone(), unrecorded: sets.New[string](), written: sets.New[string](), keeping: sets.New[string](),
+		Observed: observed, edits: map[string]edit{}, keeps: map[string]map[string]string{}, leaves: newGone(), unrecorded: sets.New[string](), written: sets.New[string](),
 		nodeByName: map[string]*Node{}, unitByName: map[string]*unit{}, groupByName: map[string]*group{},
 	}
 	for i := range observed.Nodes {
@@ -125,9 +121,6 @@ func (d *decision) planNodes() {
 		}
 		if step != nil {
 			d.written.Insert(n.Name)
-			if len(step.Kept) > 0 {
-				d.keeping.Insert(n.Name)
-			}
 		}
 		if step != nil && !n.Stale && !d.waits(n) {
 			d.plan.Nodes = append(d.plan.Nodes, *step)

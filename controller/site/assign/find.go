@@ -18,6 +18,7 @@ import (
 type found struct {
 	name  string
 	pairs map[string]string // the labels that its Nodes have
+	nodes []string          // their names
 }
 
 // FindName is the name of the unit for Nodes with these values of the sorted keys: the values
@@ -49,12 +50,20 @@ func (g *group) find(nodes []*Node, exists map[string]*unit) map[string]found {
 	}
 	wanted := map[string]found{}
 	for _, n := range nodes {
-		f, asks := g.findFor(n)
-		if !asks {
+		values := make([]string, len(g.keys))
+		for i, key := range g.keys {
+			values[i] = n.Labels[key]
+		}
+		if slices.Contains(values, "") {
 			continue
+		}
+		f := found{name: FindName(values), pairs: map[string]string{}, nodes: []string{n.Name}}
+		for i, key := range g.keys {
+			f.pairs[key] = values[i]
 		}
 		before, taken := wanted[f.name]
 		if !taken || maps.Equal(before.pairs, f.pairs) {
+			f.nodes = append(before.nodes, n.Name)
 			wanted[f.name] = f
 			continue
 		}
@@ -67,22 +76,6 @@ func (g *group) find(nodes []*Node, exists map[string]*unit) map[string]found {
 		wanted[f.name] = first
 	}
 	return wanted
-}
-
-// findFor returns the unit that the group's keys ask for because of a Node, and whether they do.
-func (g *group) findFor(n *Node) (f found, asks bool) {
-	values := make([]string, len(g.keys))
-	for i, key := range g.keys {
-		values[i] = n.Labels[key]
-	}
-	if slices.Contains(values, "") {
-		return found{}, false
-	}
-	f = found{name: FindName(values), pairs: map[string]string{}}
-	for i, key := range g.keys {
-		f.pairs[key] = values[i]
-	}
-	return f, true
 }
 
 func min2(a, b found) found { return slices.MinFunc([]found{a, b}, compareFound) }

@@ -25,20 +25,15 @@ func (d *decision) findEdited() {
 		}
 	}
 	for _, u := range d.units {
-		u.taken, u.stay = sets.New[string](), sets.New[string]()
+		u.taken = sets.New[string]()
 		for _, n := range u.former {
-			if u.holds(n) {
-				u.stay.Insert(n.Name)
-			} else {
+			if !u.holds(n) {
 				u.taken.Insert(n.Name)
 			}
 		}
 		u.mostTaken = u.Status.MostTaken
 		if 2*u.taken.Len() > len(u.former) {
 			u.mostTaken = u.Generation
-		}
-		if u.isEdited() && u.mostTaken == u.Generation && u.Status.MostTaken != u.Generation {
-			d.unannounced = append(d.unannounced, u)
 		}
 	}
 }
@@ -55,7 +50,7 @@ func (u *unit) takesMost(node string) bool { return u.mostTaken == u.Generation 
 // waits reports whether the Node is not written to yet, because the status of a unit must say first
 // that an edit takes most of its Nodes.
 func (d *decision) waits(n *Node) bool {
-	return slices.ContainsFunc(d.unannounced, func(u *unit) bool { return u.takesMost(n.Name) })
+	return slices.ContainsFunc(d.units, func(u *unit) bool { return u.takesMost(n.Name) && u.Status.MostTaken != u.Generation })
 }
 
 // isEditedAway reports whether an edit of a unit's spec takes a label of setNode from the Node:
@@ -71,10 +66,10 @@ func (i inUse) isEditedAway(key, value string, n *Node) bool {
 		switch {
 		case u.takesMost(n.Name):
 			taken = taken || string(u.wishes.Labels[key]) == value || string(u.privileged.Labels[key]) == value
-		case u.stay.Has(n.Name):
+		case !u.holds(n):
+			left = true
+		case u.isEdited():
 			edited = true
-		default:
-			left = left || !u.holds(n)
 		}
 	}
 	return taken || edited && !left
@@ -83,7 +78,7 @@ func (i inUse) isEditedAway(key, value string, n *Node) bool {
 // settledGeneration returns the last generation of the spec of which no Node waits for its labels
 // to be removed, or to be recorded as kept.
 func (d *decision) settledGeneration(u *unit) int64 {
-	waits := func(n *Node) bool { return d.written.Has(n.Name) && (u.taken.Has(n.Name) || d.keeping.Has(n.Name)) }
+	waits := func(n *Node) bool { return d.written.Has(n.Name) }
 	if u.isEdited() && (d.stale || slices.ContainsFunc(u.former, waits)) {
 		return u.Status.SettledGeneration
 	}

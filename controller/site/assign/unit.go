@@ -26,10 +26,10 @@ type unit struct {
 	matches                 func(labels, annotations map[string]string) bool
 	entangled, keepsMembers bool
 	// former are the Nodes with the mark of an edited unit: taken are the names of those that the edit
-	// takes out, and stay of the others. mostTaken is for status.mostTaken.
-	former      []*Node
-	taken, stay sets.Set[string]
-	mostTaken   int64
+	// takes out. mostTaken is for status.mostTaken.
+	former    []*Node
+	taken     sets.Set[string]
+	mostTaken int64
 	// labels follow from the unit and its groups; wishes are what its setNode asks for besides.
 	// privileged is the part of setNode that is set only on Nodes that the unit trusts, and stays where
 	// it is ours.
