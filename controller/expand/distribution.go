@@ -159,8 +159,8 @@ func (d distribution) judge(ready, progressing, degraded verdict) (verdict, verd
 	return ready, progressing, degraded
 }
 
-// withdrawing says which clusters have the Grid although it is not meant for them, and what becomes
-// of it; nil: none has.
+// withdrawing returns the condition that names the clusters which have the Grid although it is not
+// meant for them, and says what becomes of it; nil: no cluster has it.
 func (d distribution) withdrawing(g Grid) *verdict {
 	var stays []string
 	var leaves []*outcome

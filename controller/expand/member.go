@@ -133,8 +133,8 @@ func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 	return rows
 }
 
-// reasonOf is the reason of a row that a cluster reports, one of those that rows have. Each other
-// one would be an Event.
+// reasonOf returns the reason of a row that a cluster reports, if it is one that rows have. Each
+// other one would be an Event.
 func reasonOf(reported string) string {
 	switch reported {
 	case "", "Deleting", "Creating", "Applying", "RollingOut", ReasonEmpty, ReasonInvalidKey, ReasonMissingTemplate, ReasonInvalidTemplate, ReasonNameCollision, ReasonRefused, ReasonImmutableField,

@@ -48,14 +48,14 @@ func OtherKeys(observed Observed) []string {
 	return keys[:min(len(keys), maxOtherKeys)]
 }
 
-// serviceKey is the key that a ServiceGrid's Service was made for; "" if there is none.
+// serviceKey returns the key that a ServiceGrid's Service was made for; "" if there is none.
 func (o Observed) serviceKey() string {
 	for i := range o.Children {
 		l := &o.Children[i]
 		if l.Name != o.Grid.childName("") || o.Grid.ownershipOf(l) != ours {
 			continue
 		}
-		// Who changes one owns it from then on.
+		// Who changes one owns it after that.
 		if key := l.Annotations.Get(v1.AnnotationKey); key != "" && strings.Contains(l.Owned, `"f:`+v1.AnnotationKey+`"`) {
 			return key
 		}
@@ -66,8 +66,8 @@ func (o Observed) serviceKey() string {
 	return ""
 }
 
-// keptKey is the key with which a ServiceGrid's Service stays, though the Grid has another one: no
-// Node has that, and the Service would be refused everywhere. "": it follows the Grid.
+// keptKey returns the key with which a ServiceGrid's Service stays, though the Grid has another one:
+// no Node has that, and the Service would be refused everywhere. "": it follows the Grid.
 func (o Observed) keptKey() string {
 	if keys := OtherKeys(o); o.Grid.Kind == ServiceGrid && len(keys) == 2 && len(o.Others[keys[0]]) == 0 && len(o.Others[keys[1]]) > 0 {
 		return keys[1]
@@ -75,7 +75,7 @@ func (o Observed) keptKey() string {
 	return ""
 }
 
-// serviceRekeyed is the condition Rekeyed of a ServiceGrid; nil: its Service has its key.
+// serviceRekeyed returns the condition Rekeyed of a ServiceGrid; nil: its Service has its key.
 func (a *assessment) serviceRekeyed() *verdict {
 	key := a.keptKey()
 	if key == "" {

@@ -169,7 +169,7 @@ func covers(now, want any) bool {
 	return true
 }
 
-// annotationRemoving is on a copy of which the removal has begun. A process that ends in the middle
+// annotationRemoving is on a copy whose removal has begun. A process that ends in the middle
 // must not have the Grids made again. It is undone only when a removal that was stopped has ended.
 const annotationRemoving = "superedge.io/removing"
 
@@ -242,7 +242,7 @@ func (a *Agent) stopRemoval(ctx context.Context, set string) error {
 	if suspended(k) && k.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	k = k.DeepCopy() // of which the answer is the newest version
+	k = k.DeepCopy() // the answer is the newest version
 	err = a.Engine.Client.Patch(ctx, k, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"suspend": true}}`)), client.FieldOwner(Manager))
 	switch {
 	case err != nil:

@@ -14,9 +14,9 @@ type Delivery struct {
 	Apply map[string][]Object
 	// Remove are the names of sets that are to be removed with their objects.
 	Remove []string
-	// Stop are the names of sets of which a removal has begun and is not to go on.
+	// Stop are the names of sets whose removal has begun and is not to go on.
 	Stop []string
-	// Revive are sets of which a removal was stopped and has ended without removing everything: what
+	// Revive are sets whose removal was stopped and has ended without removing everything: what
 	// still lives is to be applied again, so that Flux knows it. Whether it lives is to be read live.
 	Revive map[string][]Object
 	// Suspend: Flux is to leave everything as it is.

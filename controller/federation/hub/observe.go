@@ -103,7 +103,7 @@ func isDistributed(o client.Object) bool {
 	return o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated || slices.Contains(o.GetFinalizers(), v1alpha1.Finalizer)
 }
 
-// known is a Grid that is not distributed, of which it is known that it exists.
+// known returns a Grid that exists and is not distributed.
 func known(g client.Object) plan.Grid {
 	known := plan.Grid{Ref: plan.Ref{Kind: typeName(g), Namespace: g.GetNamespace(), Name: g.GetName(), UID: string(g.GetUID())}}
 	if at := g.GetDeletionTimestamp(); at != nil {

@@ -130,7 +130,7 @@ func (m *member) abandon() {
 	})
 }
 
-// held says which namespaces unknown Grids hold.
+// held returns a message that names the Grids which hold namespaces, and the command that ends it.
 func (m *member) held() string {
 	var names []string
 	for _, uid := range m.unknown[:min(3, len(m.unknown))] {

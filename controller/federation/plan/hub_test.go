@@ -61,7 +61,7 @@ func (c contents) read(g gridState) Grid {
 	return Grid{Ref: g.ref, Deleting: g.deleting, DeletedAt: g.deletedAt, Finalizer: g.finalizer, Content: content}
 }
 
-// budget is a removal budget.
+// budget reads a removal budget.
 func budget(t interface{ Fatal(...any) }, text string) removal.Budget {
 	b, err := removal.ParseBudget(text)
 	if err != nil {

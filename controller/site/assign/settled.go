@@ -75,7 +75,7 @@ func (i inUse) isEditedAway(key, value string, n *Node) bool {
 	return taken || edited && !left
 }
 
-// settledGeneration returns the last generation of the spec of which no Node waits for its labels
+// settledGeneration returns the last generation of the spec for which no Node waits for its labels
 // to be removed, or to be recorded as kept.
 func (d *decision) settledGeneration(u *unit) int64 {
 	waits := func(n *Node) bool { return d.written.Has(n.Name) }

@@ -150,7 +150,7 @@ type NodeUnitStatus struct {
 	// Whether what the unit had set on Nodes before there were records has its record.
 	// +optional
 	RestrictedRecorded bool `json:"restrictedRecorded,omitempty"`
-	// The last generation of the spec of which no Node waits for labels to be removed.
+	// The last generation of the spec for which no Node waits for labels to be removed.
 	// +optional
 	SettledGeneration int64 `json:"settledGeneration,omitempty"`
 	// The generation of the spec whose edit takes most of the unit's Nodes out of it, until it is
