@@ -17,6 +17,14 @@ import (
 type deleter struct {
 	client.Client
 	deleted map[string]int // by namespace
+	patched []string
+}
+
+// Patch records the patch.
+func (d *deleter) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+	text, err := p.Data(o)
+	d.patched = append(d.patched, o.GetNamespace()+string(text))
+	return err
 }
 
 // Delete counts.
@@ -56,6 +64,11 @@ func TestExcess(t *testing.T) {
 	}
 	if _, err := e.delete(t.Context(), to, []v1alpha1.GridReport{report("fleet-east", true)}, begin.Add(24*time.Hour)); err != nil || to.deleted["fleet-east"] != 1 {
 		t.Errorf("of another cluster %d are deleted, %v", to.deleted["fleet-east"], err)
+	}
+	kept := report("fleet-north", true)
+	kept.Finalizers = []string{"example.org/keep"}
+	if _, err := e.delete(t.Context(), to, []v1alpha1.GridReport{kept}, begin); err != nil || fmt.Sprint(to.patched) != `[fleet-north{"metadata":{"finalizers":null}}]` {
+		t.Errorf("for a report with a finalizer the patches are %v, %v", to.patched, err)
 	}
 	var many []v1alpha1.GridReport
 	for i := range 2 * maxExcess {
