@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
@@ -165,15 +166,12 @@ func (m *member) current() verdict {
 	case m.silence.never && len(problems) == 0:
 		v.reason, v.message = reasonWaiting, m.neverHeard()
 	case m.silence.since != nil:
-		v.status, v.reason, v.message = metav1.ConditionUnknown, "Silent", texts(append([]string{summary(m.rows) + " when " + m.silent()}, problems...), 1+len(problems))
+		all := slices.Concat([]string{summary(m.rows) + " when " + m.silent()}, problems, m.noteTexts())
+		v.status, v.reason, v.message = metav1.ConditionUnknown, "Silent", texts(all, len(all)+m.unnoted)
 	case len(problems) > 0:
 		v.reason, v.message = m.problems()[0].Reason, texts(problems, len(problems))
 	case len(m.notes) > 0:
-		var all []string
-		for _, o := range m.notes {
-			all = append(all, o.message)
-		}
-		v.reason, v.message = m.notes[0].reason, texts(all, len(all)+m.unnoted)
+		v.reason, v.message = m.notes[0].reason, texts(m.noteTexts(), len(m.notes)+m.unnoted)
 	case m.count(reasonCurrent) < len(m.rows) || len(m.expected) > 0:
 		v.reason, v.message = reasonBehind, m.behind()
 	default:
@@ -183,6 +181,13 @@ func (m *member) current() verdict {
 		v.message += "; " + left
 	}
 	return v
+}
+
+func (m *member) noteTexts() (all []string) {
+	for _, o := range m.notes {
+		all = append(all, o.message)
+	}
+	return all
 }
 
 // leaving names Grids that the cluster still reports though the hub has withdrawn them.

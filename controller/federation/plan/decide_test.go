@@ -114,6 +114,19 @@ func TestDistribute(t *testing.T) {
 	w.wantCondition("Current", metav1.ConditionFalse, "Behind", "UnreadableReport: it has 300000 bytes")
 }
 
+// TestRemoveReported: what a cluster reports and the status does not list goes with a FleetCluster
+// that is removed.
+func TestRemoveReported(t *testing.T) {
+	w := newWest(t, distributed("shop", "pos"))
+	w.decide()
+	w.report()
+	w.cluster.Object.Status.Grids, w.cluster.Bundles = nil, map[string]string{}
+	w.cluster.Object.Spec.OnDelete, w.cluster.Object.DeletionTimestamp = v1alpha1.Remove, &metav1.Time{Time: w.Now}
+	if s := w.status(); !slices.Contains(s.Withdrawn, "shop-pos") {
+		t.Errorf("withdrawn are %v", s.Withdrawn)
+	}
+}
+
 // TestDetaching: a FleetCluster that is deleted is looked at again until Flux has dropped it.
 func TestDetaching(t *testing.T) {
 	w := newWest(t, distributed("shop", "pos"))

@@ -14,7 +14,7 @@ import (
 )
 
 // maxRemovals bounds the rows in status.removals, and so how many Grids leave a cluster within an
-// hour.
+// hour. Those of one namespace have at most half of them.
 const maxRemovals = 200
 
 // departure is a Grid that a cluster has and that is not meant for it any more: the Grid has lost
@@ -160,8 +160,8 @@ func (m *member) takePlaces() {
 			continue
 		}
 		left, next := removal.Left(m.budgetOf(d.grid).Of(m.clusters[row.UID]), m.fleet.removals[row.UID], m.Now)
-		if len(m.removals) >= maxRemovals {
-			left, next = 0, m.removals[0].At.Add(removal.Window)
+		if until := m.fullUntil(row.Namespace); !until.IsZero() {
+			left, next = 0, until
 		}
 		if left == 0 {
 			m.recheck = earlier(m.recheck, next.Sub(m.Now))
@@ -171,6 +171,18 @@ func (m *member) takePlaces() {
 		m.removals = append(m.removals, r)
 		m.fleet.removals[r.UID] = append(m.fleet.removals[r.UID], removal.Spent{At: r.At.Time, Count: 1})
 	}
+}
+
+// fullUntil returns when status.removals has room for a Grid of a namespace; zero: it has room now.
+func (m *member) fullUntil(namespace string) time.Time {
+	of := slices.DeleteFunc(slices.Clone(m.removals), func(r v1alpha1.GridRemoval) bool { return m.known[r.UID].Namespace != namespace })
+	switch {
+	case len(of) >= maxRemovals/2:
+		return of[0].At.Add(removal.Window)
+	case len(m.removals) >= maxRemovals:
+		return m.removals[0].At.Add(removal.Window)
+	}
+	return time.Time{}
 }
 
 // budgetOf and graceOf are those of the Grid's annotations, else of the flags.
@@ -195,6 +207,7 @@ func (f *fleet) leavesImmediately(g *Grid) bool {
 	return f.graceOf(g) == 0 && f.budgetOf(g).String() == "100%"
 }
 
+// counts reports whether a place is still taken.
 func counts(r v1alpha1.GridRemoval, now time.Time) bool { return r.At.Add(removal.Window).After(now) }
 
 // placeOf is the namespace of a Grid in the cluster.

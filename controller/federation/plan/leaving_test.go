@@ -14,6 +14,7 @@ import (
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/removal"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
@@ -293,22 +294,54 @@ func TestMostLeave(t *testing.T) {
 	if len(w.sent["c0"]) != 3 {
 		t.Fatalf("the cluster has %v", w.sent["c0"])
 	}
-	var message string
-	for _, c := range w.Clusters[0].Object.Status.Conditions {
-		if c.Type == v1alpha1.ConditionCurrent {
-			message = c.Message
-		}
+	current := func() string {
+		return meta.FindStatusCondition(Decide(w.Observed).Clusters[0].Status.Conditions, v1alpha1.ConditionCurrent).Message
 	}
+	message := current()
 	const command = "kubectl annotate fleetcluster c0 --overwrite superedge.io/release-distribution="
 	_, entries, found := strings.Cut(message, command)
 	if !found || !strings.HasPrefix(message, "3 of 3 Grids are not meant for cluster c0 any more, which looks like a mistake, so they stay") {
 		t.Fatalf("the condition says %q", message)
+	}
+	w.Now = w.Now.Add(time.Hour)
+	if message = current(); !strings.Contains(message, command) || !strings.Contains(message, "was last heard") {
+		t.Fatalf("of a silent cluster the condition says %q", message)
 	}
 	o := w.Clusters[0].Object.DeepCopy()
 	o.Annotations = map[string]string{v1alpha1.AnnotationRelease: entries}
 	w.Clusters[0].Object = o
 	if w.settle(); len(w.sent["c0"]) != 0 || len(w.sent["c1"]) != 3 {
 		t.Fatalf("after the command the clusters have %v", w.sent)
+	}
+}
+
+// TestRemovalsOfOneNamespace: Grids of one namespace take at most half of the places of an hour,
+// and deleted ones take none.
+func TestRemovalsOfOneNamespace(t *testing.T) {
+	w := newFleetModel(t, regions("a")...)
+	for i := range maxRemovals/2 + 1 {
+		w.grid("greedy", fmt.Sprint(i), nil)
+		w.grid("stays", fmt.Sprint(i), nil)
+	}
+	last := w.grid("shop", "pos", nil)
+	w.grid("shop", "web", nil)
+	w.settle()
+	for _, o := range w.objects {
+		if o.GetNamespace() == "greedy" || o == last {
+			o.SetLabels(nil)
+		}
+	}
+	w.settle()
+	w.pass(5 * time.Minute)
+	if got := len(w.sent["c0"]); got != maxRemovals/2+1+2 || w.sent["c0"]["shop-pos"] != "" {
+		t.Fatalf("the cluster has %d Grids, shop-pos in %q", got, w.sent["c0"]["shop-pos"])
+	}
+	if w.pass(time.Hour); len(w.sent["c0"]) != maxRemovals/2+1+1 {
+		t.Fatalf("after an hour the cluster has %d Grids", len(w.sent["c0"]))
+	}
+	maps.DeleteFunc(w.objects, func(_ string, o *unstructured.Unstructured) bool { return o.GetNamespace() == "greedy" })
+	if w.settle(); len(w.Clusters[0].Object.Status.Removals) != 0 {
+		t.Fatalf("of deleted Grids there are the removals %v", w.Clusters[0].Object.Status.Removals)
 	}
 }
 

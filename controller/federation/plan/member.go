@@ -96,7 +96,7 @@ func (m *member) decide() ClusterPlan {
 		m.release()
 	}
 	m.unknown = m.unknownGrids()
-	m.removals = slices.DeleteFunc(slices.Clone(m.last.Removals), func(r v1alpha1.GridRemoval) bool { return !counts(r, m.Now) })
+	m.removals = slices.DeleteFunc(slices.Clone(m.last.Removals), func(r v1alpha1.GridRemoval) bool { return !counts(r, m.Now) || m.known[r.UID] == nil })
 	if m.blocked == nil {
 		m.findDepartures()
 		m.distribute()
