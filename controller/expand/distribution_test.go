@@ -298,6 +298,9 @@ func checkDistributed(t *rapid.T, o Observed, s v1.WorkloadGridStatus, states ma
 			t.Errorf("row %.80s is there twice: %t; it is %+.300v", name, seen[name], r)
 		}
 		seen[UnitName(r)] = true
+		if r.Reason == "a" || r.Reason == "<&>" {
+			t.Errorf("row %.80s has the reason %q that a cluster invented", UnitName(r), r.Reason)
+		}
 	}
 }
 

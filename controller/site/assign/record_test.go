@@ -273,7 +273,11 @@ func TestForgedRecords(t *testing.T) {
 			n.ManagedFields = nil
 			own(n, "kubectl-label", metav1.ManagedFieldsOperationUpdate, map[string]string{key: ""}, nil)
 		},
-		"no owner":     func(n *corev1.Node) { n.ManagedFields = nil },
+		"no owner": func(n *corev1.Node) { n.ManagedFields = nil },
+		"our apply of a record": func(n *corev1.Node) {
+			sum := sha256.Sum256([]byte(key))
+			own(n, assign.Manager, metav1.ManagedFieldsOperationApply, map[string]string{key: "", fmt.Sprintf("%s%x", v1alpha2.RecordPrefix, sum[:8]): ""}, nil)
+		},
 		"our apply":    func(n *corev1.Node) { own(n, assign.Manager, metav1.ManagedFieldsOperationApply, shared, nil) },
 		"site-manager": func(n *corev1.Node) { own(n, "site-manager", metav1.ManagedFieldsOperationUpdate, shared, nil) },
 	} {
@@ -294,6 +298,9 @@ func TestForgedRecords(t *testing.T) {
 			c.settle()
 			if got := things(n); len(got) != 1 || got["shared.k8s.io/x"] != "1" {
 				t.Errorf("the Node has left its unit, and has %v", got)
+			}
+			if got := slices.Collect(maps.Keys(n.Labels)); strings.Contains(fmt.Sprint(got), v1alpha2.RecordPrefix) {
+				t.Errorf("the Node keeps records: %v", got)
 			}
 		})
 	}
