@@ -10,7 +10,7 @@ import (
 // the best claim, unless the address is reserved. After add and remove, settle decides again about
 // the keys that were named. Any number of Services may claim one key, so each key is decided once.
 type claimIndex struct {
-	reserved []netip.AddrPort // sorted
+	reserved reserved
 	ports    map[claimedPort]map[netip.Addr]contest
 
 	touched map[ClaimKey]place              // since the last settle: the holder before; gone = it was removed
@@ -50,7 +50,7 @@ func (p place) claim() claim {
 
 func (p place) isNodePort() bool { return p.memory != nil && p.claim().Kind == NodePort }
 
-func newClaimIndex(reserved []netip.AddrPort) *claimIndex {
+func newClaimIndex(reserved reserved) *claimIndex {
 	return &claimIndex{
 		reserved: reserved, ports: map[claimedPort]map[netip.Addr]contest{},
 		touched: map[ClaimKey]place{}, dropped: map[ClaimKey]map[place]struct{}{}, added: map[*memory]struct{}{}, shadowing: map[ClaimKey]struct{}{},
@@ -183,11 +183,11 @@ func (x *claimIndex) choose(c *contest) {
 }
 
 func (x *claimIndex) isReserved(p place) bool {
-	return isReserved(x.reserved, p.memory.whole, p.memory.whole.Frontends[p.frontend])
+	return x.reserved.reservation(p.memory.whole, p.memory.whole.Frontends[p.frontend]) != NotReserved
 }
 
 // lostBy are the Frontends that a Service does not get, by ascending index, and those of the
-// conflicts that are with another Service or with an API server: a Service that names an address
+// conflicts that are with another Service or with a reservation: a Service that names an address
 // twice gets it in the better field.
 func (x *claimIndex) lostBy(m *memory) (lost []int, conflicts []AddressConflict) {
 	s := m.whole
@@ -196,8 +196,8 @@ func (x *claimIndex) lostBy(m *memory) (lost []int, conflicts []AddressConflict)
 		if holder == (place{m, i}) {
 			continue
 		}
-		conflict := AddressConflict{Service: s.Name, Kind: f.Kind, Addr: f.Addr}
-		if !isReserved(x.reserved, s, f) {
+		conflict := AddressConflict{Service: s.Name, Kind: f.Kind, Addr: f.Addr, Reserved: x.reserved.reservation(s, f)}
+		if conflict.Reserved == NotReserved {
 			conflict.Holder, conflict.Held = holder.memory.whole.Name, holder.claim().Kind
 		}
 		lost = append(lost, i)

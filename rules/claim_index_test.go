@@ -22,7 +22,7 @@ import (
 // reserved. lost are their indices by Service. A Service that names an address twice gets it in the
 // better field. That is no conflict. shadowing are the addresses of other Frontends that have the
 // port and protocol of a NodePort.
-func claimsFromScratch(services []*Service, reserved []netip.AddrPort) (lost [][]int, conflicts []AddressConflict, shadowing []ClaimKey) {
+func claimsFromScratch(services []*Service, reserved reserved) (lost [][]int, conflicts []AddressConflict, shadowing []ClaimKey) {
 	type position struct{ service, frontend int }
 	claimOf := func(p position) claim {
 		s := services[p.service]
@@ -33,7 +33,7 @@ func claimsFromScratch(services []*Service, reserved []netip.AddrPort) (lost [][
 		for j, f := range s.Frontends {
 			key, p := s.claimKey(f), position{i, j}
 			holder, taken := holders[key]
-			if !isReserved(reserved, s, f) && (!taken || claimOf(p).compare(claimOf(holder)) < 0) {
+			if reserved.reservation(s, f) == NotReserved && (!taken || claimOf(p).compare(claimOf(holder)) < 0) {
 				holders[key] = p
 			}
 		}
@@ -41,10 +41,10 @@ func claimsFromScratch(services []*Service, reserved []netip.AddrPort) (lost [][
 	lost = make([][]int, len(services))
 	for i, s := range services {
 		for j, f := range s.Frontends {
-			p, conflict := position{i, j}, AddressConflict{Service: s.Name, Kind: f.Kind, Addr: f.Addr}
+			p, conflict := position{i, j}, AddressConflict{Service: s.Name, Kind: f.Kind, Addr: f.Addr, Reserved: reserved.reservation(s, f)}
 			holder := holders[s.claimKey(f)]
 			switch {
-			case isReserved(reserved, s, f):
+			case conflict.Reserved != NotReserved:
 			case holder == p:
 				continue
 			default:
@@ -91,7 +91,7 @@ func drawPorts(t *rapid.T, name string) []*topology.ServicePort {
 				NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}, Port: fmt.Sprint(n), Protocol: corev1.Protocol(pick("protocol", "TCP", "TCP", "UDP")),
 			},
 			Service: svc, Port: int32(rapid.SampledFrom([]int{80, 30080}).Draw(t, "port")),
-			NodePort:   int32(rapid.SampledFrom([]int{0, 30080, 30080, 80}).Draw(t, "node port")),
+			NodePort:   int32(rapid.SampledFrom([]int{0, 30080, 30080, 80, PortDNS}).Draw(t, "node port")),
 			Cluster:    []topology.Endpoint{endpoint}[:rapid.IntRange(0, 1).Draw(t, "endpoints")],
 			ReadyLocal: topology.FamilyCount{IPv4: rapid.IntRange(0, 1).Draw(t, "ready")},
 		})
@@ -111,7 +111,7 @@ func recreated(ports []*topology.ServicePort, minute int) []*topology.ServicePor
 	return all
 }
 
-// TestClaimsFollowHistory: after any history of Services and API servers, each Service has the
+// TestClaimsFollowHistory: after any history of Services and reservations, each Service has the
 // Frontends that it has when all claims are decided from scratch, and keeps its pointer unless it
 // or what it loses changed. The same holds for conflicts, and for addresses that NodePorts lose.
 func TestClaimsFollowHistory(t *testing.T) {
@@ -137,6 +137,9 @@ func TestClaimsFollowHistory(t *testing.T) {
 			if rapid.IntRange(0, 4).Draw(t, "API servers") == 0 {
 				config.APIServers = []netip.AddrPort{netip.MustParseAddrPort("203.0.113.1:80"), netip.MustParseAddrPort("192.168.0.2:30080")}[:rapid.IntRange(0, 2).Draw(t, "how many")]
 			}
+			if rapid.IntRange(0, 4).Draw(t, "local DNS") == 0 {
+				config.LocalDNS = []netip.Addr{netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("fd00::1")}[:rapid.IntRange(0, 2).Draw(t, "addresses of DNS")]
+			}
 			view.Ports = nil
 			for _, name := range slices.Sorted(maps.Keys(services)) {
 				view.Ports = append(view.Ports, services[name]...)
@@ -158,7 +161,7 @@ func compareWithScratch(t *rapid.T, view topology.View, config Config, got Rules
 	for _, sp := range view.Ports {
 		whole = append(whole, compileService(sp, factsOf(view, config)))
 	}
-	lost, conflicts, shadowing := claimsFromScratch(whole, reserve(apiServers(view, config.APIServers), view.Self.HostAddrs))
+	lost, conflicts, shadowing := claimsFromScratch(whole, reserve(apiServers(view, config.APIServers), view.Self.HostAddrs, config.LocalDNS))
 	want := got
 	want.Services, want.HealthChecks = nil, nil
 	for i, s := range whole {

@@ -17,15 +17,29 @@ type AddressConflict struct {
 	Service topology.ServicePortName // which names it
 	Kind    Kind                     // in which field
 	Addr    netip.AddrPort
-	Holder  topology.ServicePortName // which gets it; the zero name = an API server answers there
+	Holder  topology.ServicePortName // which gets it; the zero name = it is Reserved
 	Held    Kind                     // in which field the Holder names it
+
+	Reserved Reservation
 }
+
+// Reservation is what an address is kept for, so that no Service gets it.
+type Reservation uint8
+
+// The reservations of an address.
+const (
+	NotReserved Reservation = iota
+	APIServerAnswers
+	LocalDNSAnswers
+)
 
 // String describes it, without the name of the Service.
 func (c AddressConflict) String() string {
 	what := fmt.Sprintf("%s %s/%s", c.Kind, c.Addr, cmp.Or(c.Service.Protocol, corev1.ProtocolTCP))
 	switch {
-	case c.Holder == topology.ServicePortName{}:
+	case c.Reserved == LocalDNSAnswers:
+		return what + " has no effect: the DNS server of this Node answers there (--dns-address)"
+	case c.Reserved == APIServerAnswers:
 		return what + " has no effect: an API server answers there"
 	case c.Held != c.Kind:
 		return fmt.Sprintf("%s has no effect: Service %s has the address in %s", what, c.Holder.NamespacedName, c.Held)
@@ -135,14 +149,33 @@ func sameClaims(a, b *Service) bool {
 	})
 }
 
-// isReserved reports whether an API server answers where an external Frontend would. A cluster IP
-// is never reserved.
-func isReserved(reserved []netip.AddrPort, s *Service, f Frontend) bool {
-	if f.Kind == ClusterIP || len(reserved) == 0 || s.Name.IPProtocol() != protocolTCP {
-		return false
+// reserved holds the addresses that no Service gets.
+type reserved struct {
+	// apiServers are kept over TCP, from all fields except clusterIP. Sorted. An unspecified address
+	// keeps a NodePort.
+	apiServers []netip.AddrPort
+	// localDNS are kept with all ports and protocols, from all fields. A NodePort would answer on
+	// them because they belong to this machine.
+	localDNS []netip.Addr
+}
+
+// reservation returns what the address of a Frontend is reserved for.
+func (r reserved) reservation(s *Service, f Frontend) Reservation {
+	isNodePort := f.Kind == NodePort && f.Addr.Port() == PortDNS && firstOf(r.localDNS, f.Addr.Addr().Is6()).IsValid()
+	if isNodePort || slices.Contains(r.localDNS, f.Addr.Addr()) {
+		return LocalDNSAnswers
 	}
-	_, found := slices.BinarySearchFunc(reserved, f.Addr, netip.AddrPort.Compare)
-	return found
+	if f.Kind == ClusterIP || s.Name.IPProtocol() != protocolTCP {
+		return NotReserved
+	}
+	if _, found := slices.BinarySearchFunc(r.apiServers, f.Addr, netip.AddrPort.Compare); found {
+		return APIServerAnswers
+	}
+	return NotReserved
+}
+
+func (r reserved) equal(other reserved) bool {
+	return slices.Equal(r.apiServers, other.apiServers) && slices.Equal(r.localDNS, other.localDNS)
 }
 
 const protocolTCP = 6
@@ -168,9 +201,9 @@ func apiServers(v topology.View, configured []netip.AddrPort) []netip.AddrPort {
 	return slices.Compact(all)
 }
 
-// reserve lists the addresses that external Frontends cannot have, sorted: those of API servers,
-// and the NodePorts that would answer on them because the address belongs to this machine.
-func reserve(apiServers []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
+// reserve returns what is kept for API servers and for the DNS server of this node. A NodePort
+// would answer on an API server's address that belongs to this machine.
+func reserve(apiServers []netip.AddrPort, host, localDNS []netip.Addr) reserved {
 	all := slices.Clone(apiServers)
 	for _, a := range apiServers {
 		if slices.Contains(host, a.Addr()) {
@@ -178,7 +211,7 @@ func reserve(apiServers []netip.AddrPort, host []netip.Addr) []netip.AddrPort {
 		}
 	}
 	slices.SortFunc(all, netip.AddrPort.Compare)
-	return slices.Compact(all)
+	return reserved{apiServers: slices.Compact(all), localDNS: localDNS}
 }
 
 func unspecified(ipv6 bool) netip.Addr {

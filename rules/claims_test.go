@@ -186,6 +186,37 @@ func TestNoServiceTakesAnAPIServer(t *testing.T) {
 	}
 }
 
+// TestNoServiceTakesLocalDNS: no field of a Service answers at an address of the DNS server on this
+// node, over any protocol and at any port. While local DNS is off, each field gets the address.
+func TestNoServiceTakesLocalDNS(t *testing.T) {
+	config := rules.Config{LocalDNS: []netip.Addr{netip.MustParseAddr("203.0.113.12"), netip.MustParseAddr("fd00:6772:6964::12")}}
+	for own, dns := range map[string]string{"10.96.0.1": "203.0.113.12", "fd00::1": "fd00:6772:6964::12"} {
+		for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP, corev1.ProtocolSCTP} {
+			for field, thief := range map[string]claimant{
+				"clusterIP":           {clusterIP: dns, port: 53},
+				"externalIPs":         {clusterIP: own, externalIP: dns, port: 53},
+				"status.loadBalancer": {clusterIP: own, vip: dns, port: 8053},
+				"nodePort":            {clusterIP: own, nodePort: 53},
+			} {
+				thief.name, thief.created, thief.protocol = "a/thief", 1, protocol
+				view := topology.Resolve(snapshot(thief), topology.Config{})
+				free, kept := rules.Compile(view, rules.Config{}), rules.Compile(view, config)
+				if n, m := len(free.Services[0].Frontends), len(kept.Services[0].Frontends); m != n-1 || len(free.AddressConflicts) > 0 {
+					t.Errorf("%s %s/%s: %d Frontends with local DNS, %d without", field, dns, protocol, m, n)
+				}
+				if got := strings.Join(conflicts(kept), "; "); !strings.HasPrefix(got, "a/thief "+field+" ") || !strings.HasSuffix(got, "has no effect: the DNS server of this Node answers there (--dns-address)") {
+					t.Errorf("%s %s/%s: conflicts: %q", field, dns, protocol, got)
+				}
+			}
+		}
+	}
+	one := rules.Config{LocalDNS: config.LocalDNS[:1]} // of IPv4
+	v := topology.Resolve(snapshot(claimant{name: "a/six", clusterIP: "fd00::1", nodePort: 53}), topology.Config{})
+	if got := conflicts(rules.Compile(v, one)); got != nil {
+		t.Errorf("NodePort 53 of the other family: %v", got)
+	}
+}
+
 func conflicts(rs rules.Ruleset) []string {
 	var all []string
 	for _, c := range rs.AddressConflicts {

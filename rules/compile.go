@@ -17,7 +17,7 @@ func Compile(v topology.View, c Config) Ruleset {
 // compileView is the algorithm of Compile. m remembers what ServicePorts came to.
 func compileView(v topology.View, c Config, m *Memo) Ruleset {
 	servers := apiServers(v, c.APIServers)
-	m.compileServices(v.Ports, factsOf(v, c), reserve(servers, v.Self.HostAddrs))
+	m.compileServices(v.Ports, factsOf(v, c), reserve(servers, v.Self.HostAddrs, c.LocalDNS))
 	host := slices.SortedFunc(slices.Values(v.Self.HostAddrs), netip.Addr.Compare)
 	return Ruleset{
 		Services:         m.services,

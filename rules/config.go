@@ -15,7 +15,7 @@ type Config struct {
 	APIServers []netip.AddrPort
 
 	// LocalDNS are the addresses of the DNS server on this node, at most one of each family; nil =
-	// there is none.
+	// there is none. No Service takes one of them.
 	LocalDNS []netip.Addr
 }
 

@@ -5,7 +5,7 @@
 // Where each decision is taken:
 //
 //	claims.go     which Service gets an external IP, a load balancer address or a NodePort that
-//	              several Services name, and what is reserved for API servers
+//	              several Services name, and what is reserved for API servers and local DNS
 //	service.go    the Frontends and Routes of a Service: traffic policies, masquerading, source
 //	              ranges, session affinity
 //	nodeports.go  the addresses on which NodePorts answer

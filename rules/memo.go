@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"net/netip"
 	"slices"
 
 	"gridproxy/topology"
@@ -41,12 +40,12 @@ type memory struct {
 func (m *Memo) Compile(v topology.View, c Config) Ruleset { return compileView(v, c, m) }
 
 // compileServices makes services, checks, conflicts and claims those of the View's ports.
-func (m *Memo) compileServices(ports []*topology.ServicePort, f facts, reserved []netip.AddrPort) {
+func (m *Memo) compileServices(ports []*topology.ServicePort, f facts, reserved reserved) {
 	if m.memories == nil || m.facts != f {
 		*m = Memo{facts: f, memories: make(map[*topology.ServicePort]*memory, len(ports)), claims: newClaimIndex(reserved)}
 	}
 	m.changed = map[types.NamespacedName]struct{}{}
-	if !slices.Equal(m.claims.reserved, reserved) {
+	if !m.claims.reserved.equal(reserved) {
 		m.claims = newClaimIndex(reserved)
 		for _, known := range m.memories {
 			m.claims.add(known)

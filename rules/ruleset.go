@@ -174,6 +174,9 @@ type LocalDNS struct {
 	Clients []netip.Prefix // who may ask it at that address, besides this machine: its own Pods
 }
 
+// PortDNS is where DNS servers answer.
+const PortDNS = 53
+
 // Addr is the family's address; the zero Addr where there is none.
 func (l LocalDNS) Addr(ipv6 bool) netip.Addr { return firstOf(l.Addrs, ipv6) }
 

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"gridproxy/rules"
 	"gridproxy/topology"
 	"gridproxy/topology/dnsview"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // Port is that of DNS: other ports of the Service stay as they are.
-const Port = 53
+const Port = rules.PortDNS
 
 // Entry is an address and protocol at which queries are led to the server of this machine.
 type Entry struct {

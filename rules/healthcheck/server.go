@@ -2,6 +2,7 @@ package healthcheck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -48,6 +49,9 @@ func (e BindError) Error() string {
 
 func (e BindError) Unwrap() error { return e.Err }
 
+// errReserved is of a port that would keep the DNS server of this node from listening.
+var errReserved = errors.New("it is that of the DNS server of this Node")
+
 // Sync opens and closes ports so that they are those of want.HealthChecks, on the addresses on
 // which NodePorts answer and on listed loopback addresses (want.NodePorts; if that is all of a
 // family, its unspecified address). It also updates the answers. Ports of a family that failed stay
@@ -59,6 +63,10 @@ func (s *Server) Sync(want rules.Ruleset, families rules.Outcomes) []BindError {
 	var failed []BindError
 	for _, w := range wanted {
 		if !families[w.family()].Synced() {
+			continue
+		}
+		if w.addr.Port() == rules.PortDNS && want.LocalDNS.Addr(w.addr.Addr().Is6()).IsValid() {
+			failed = append(failed, BindError{Service: w.service, Addr: w.addr, Err: errReserved})
 			continue
 		}
 		l := s.open[w.port]

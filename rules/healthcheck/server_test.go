@@ -239,6 +239,17 @@ func TestBindFailureIsToldAndRetried(t *testing.T) {
 	}
 }
 
+// TestPortOfLocalDNS: a Service's health-check node port does not take the port of the DNS server on
+// this node.
+func TestPortOfLocalDNS(t *testing.T) {
+	want := ruleset(rules.HealthCheck{Service: web, Port: rules.PortDNS}, rules.HealthCheck{Service: web, IPv6: true, Port: rules.PortDNS})
+	want.LocalDNS.Addrs = []netip.Addr{netip.MustParseAddr("169.254.20.12")}
+	failed := newServer(t, always).Sync(want, rules.Outcomes{rules.IPv6: {Err: errors.New("not now")}})
+	if len(failed) != 1 || !errors.Is(failed[0], errReserved) || !failed[0].Addr.Addr().Is4() {
+		t.Errorf("failed: %v", failed)
+	}
+}
+
 func TestPortsOf(t *testing.T) {
 	checks := []rules.HealthCheck{{Service: web, Port: 31000, LocalReady: 1}, {Service: web, Port: 31000, IPv6: true, LocalReady: 2}}
 	two := []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}

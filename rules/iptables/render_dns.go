@@ -9,16 +9,13 @@ import (
 
 // The chains of a DNS server on this node. A packet meets them before the Services, in any mode.
 
-// portDNS is where it answers.
-const portDNS = 53
-
 // localDNSRedirect leads what is in the set to the server. An empty set is the way back.
 func localDNSRedirect(o Options) netfilter.Chain {
 	c := netfilter.Chain{Name: o.Names.Chain(netfilter.ChainLocalDNS)}
 	for _, proto := range []netfilter.Proto{netfilter.UDP, netfilter.TCP} {
 		c.Rules = append(c.Rules, netfilter.Rule{
 			Comment: "while the DNS server of this node answers", Proto: proto, MatchSet: o.inSet(netfilter.SetLocalDNS),
-			Target: netfilter.TargetDNAT, DNAT: netip.AddrPortFrom(o.LocalDNS, portDNS),
+			Target: netfilter.TargetDNAT, DNAT: netip.AddrPortFrom(o.LocalDNS, rules.PortDNS),
 		})
 	}
 	return c

@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"gridproxy/rules"
-	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -16,7 +15,7 @@ func (a *analysis) addresses(conflicts []rules.AddressConflict) {
 	for _, svc := range a.services {
 		for _, c := range byService[nameOf(svc)] {
 			code, remedy := addressTaken, "give one of the two Services another address or port"
-			if c.Holder == (topology.ServicePortName{}) {
+			if c.Reserved != rules.NotReserved {
 				code, remedy = serverAddress, "give the Service another address or port"
 			}
 			a.add(code, svc, func() (string, string) { return c.String(), remedy })

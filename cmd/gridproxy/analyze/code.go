@@ -64,7 +64,7 @@ func Codes() []Code {
 		{onUnknownNode, Warning, "Endpoints on an unknown Node"},
 		{onNodeWithoutUnit, Warning, "Endpoints on a Node in no unit"},
 		{addressTaken, Error, "Address of another Service"},
-		{serverAddress, Error, "Address of an API server"},
+		{serverAddress, Error, "Address of an API server or of a Node's DNS"},
 		{gridWithoutKey, Error, "Grid without a valid key"},
 		{gridWithoutUnits, Error, "No Node carries the key of a Grid"},
 		{missingTemplate, Error, "Missing template of a Grid"},

@@ -8,7 +8,7 @@
 //	label.go       label keys and Nodes
 //	endpoint.go    endpoints and units
 //	key_group.go   which Services are looked at together, and for how many
-//	address.go     addresses that another Service or an API server has
+//	address.go     addresses that another Service, an API server or a Node's DNS has
 //	grid.go        keys and templates of Grids
 //	print.go       prints the report in a format
 //	text.go        prints the report as text

@@ -24,7 +24,7 @@ const (
 	ReasonNoAffinity     = "SessionAffinityIgnored"          // the kernel cannot keep a client at its endpoint
 	ReasonScheduler      = "SchedulerNotFound"               // the kernel has no IPVS scheduler of the annotation's name
 
-	ReasonAddressConflict = "AddressConflict" // another Service, or an API server, has an address that this one names
+	ReasonAddressConflict = "AddressConflict" // another Service, an API server or local DNS has an address that this one names
 )
 
 // Event is one report about a Service.

@@ -46,7 +46,7 @@ func newClosureMetrics(f factory) closureMetrics {
 		closed:    f.gauge("closed_services", "Services that are confined to a unit."),
 		empty:     f.gauge("closed_services_without_endpoints", "Closed Services without a usable endpoint in this node's unit, where it has one."),
 		malformed: f.gauge("malformed_annotations", "Services whose topology annotations cannot be read."),
-		conflicts: f.gauge("address_conflicts", "Addresses that a Service names and does not get, because another Service or an API server has them."),
+		conflicts: f.gauge("address_conflicts", "Addresses that a Service names and does not get, because another Service, an API server or the DNS server of this Node has them."),
 		leftOut:   f.gauges("endpoints_left_out", "Endpoints of Service ports that closure leaves out here, by reason.", "reason"),
 	}
 	return m
