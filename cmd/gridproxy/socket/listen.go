@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"gridproxy/cmd/gridproxy/lockfile"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -19,7 +21,6 @@ const (
 	maxPathBytes = 107 // of the kernel, without the zero byte at the end
 	answerLimit  = time.Second
 	lockLimit    = 2 * time.Second
-	lockPause    = 20 * time.Millisecond
 )
 
 // ErrInUse means that another process listens at the socket.
@@ -27,7 +28,8 @@ var ErrInUse = errors.New("another process listens there, such as another gridpr
 
 // Listen makes the socket with mode 0600, and its folder if that is missing. A socket at which no
 // process listens any more is replaced. One that answers, and a file that is no socket, stay. The
-// folder is locked meanwhile, so that of two daemons that start at once only one gets the path.
+// path is locked meanwhile, by a file beside it, so that of two daemons that start at once only one
+// gets it.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if len(path) > maxPathBytes {
 		return nil, fmt.Errorf("the path of the socket has %d bytes, and the kernel takes at most %d", len(path), maxPathBytes)
@@ -35,11 +37,13 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	folder, err := lock(ctx, filepath.Dir(path))
+	limited, cancel := context.WithTimeout(ctx, lockLimit)
+	defer cancel()
+	lock, err := lockfile.Take(limited, path+".lock", "")
 	if err != nil {
 		return nil, err
 	}
-	defer folder.Close() // which unlocks it
+	defer lock.Close()
 	if err := removeStale(ctx, path); err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
@@ -51,28 +55,6 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		return errors.Join(err, failed)
 	}}
 	return owners.Listen(ctx, "unix", path)
-}
-
-// lock takes the lock of a folder.
-func lock(ctx context.Context, name string) (*os.File, error) {
-	folder, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, lockLimit)
-	defer cancel()
-	for {
-		err := unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return folder, nil
-		}
-		select {
-		case <-time.After(lockPause):
-		case <-ctx.Done():
-			_ = folder.Close() // it was only read
-			return nil, fmt.Errorf("another process locks the folder %s: %w", name, err)
-		}
-	}
 }
 
 // removeStale removes a socket at which no process listens. If that cannot be found out, a process

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // newPath is in a folder that does not exist. Its length is bounded, so it is not in t.TempDir.
@@ -118,4 +120,22 @@ func TestListenAtOnce(t *testing.T) {
 			_ = l.Close()
 		}
 	}
+}
+
+// TestListenInLockedFolder: any user can lock the folder, and does not keep the daemon from its
+// socket.
+func TestListenInLockedFolder(t *testing.T) {
+	path := newPath(t)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	listen(t, path)
 }
