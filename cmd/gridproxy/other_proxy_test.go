@@ -65,7 +65,11 @@ func TestOtherProxy(t *testing.T) {
 		harmless.stop(t, syscall.SIGTERM)
 	}
 
-	second := startIn(t, first.ns, elsewhere...)
+	// It sees another /run/gridproxy, as a Pod without that mount, so no lock refuses it.
+	container := gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "-v=4"}, elsewhere...)...)
+	container.Path, container.Args = "/bin/sh", append([]string{"sh", "-c", `mount --make-rprivate / && mkdir -p /run/gridproxy && mount -t tmpfs none /run/gridproxy && exec "$0" "$@"`}, container.Args...)
+	container.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	second := startCommand(t, first.ns, container)
 	first.until(t, "the first daemon to suspect the second", func() bool { return first.metric(t, otherSuspected, 10249) == 1 })
 	second.until(t, "the second daemon to suspect the first", func() bool { return second.metric(t, otherSuspected, 10349) == 1 })
 	runs := first.metric(t, verifyRuns, 10249)

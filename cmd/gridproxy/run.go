@@ -15,6 +15,7 @@ import (
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/command/klogbridge"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/rules/host"
 	"gridproxy/topology/watch"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,11 @@ turn not ready then, these are used for --reconnect-grace, or until they are del
 
 With a saved state, a kubeconfig, token or certificate that is missing or wrong at the start is tried
 again until it can be read. Without one it ends the daemon at once, since it may be a typing mistake.
+
+Two daemons in one network namespace would undo each other's rules. A second one waits 30 seconds for
+the first one to end, and is refused with code 3 then. A lock in /run/gridproxy decides that; where
+that folder cannot be written there is a warning, and no lock. --shadow and --service-proxy-name run
+beside another daemon.
 
 It answers gridproxy status at the unix socket --status-socket. If another process has this socket,
 it is left alone and the daemon works without one.
@@ -162,7 +168,12 @@ func runDaemon(ctx context.Context, in *inputs, std command.Stdio, warnings []st
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d, err := newDaemon(ctx, o, std.In, log)
+	var d *daemon
+	release, err := lockNamespace(ctx, o, host.RecordDir, oldDaemonLimit, log)
+	if err == nil {
+		defer release()
+		d, err = newDaemon(ctx, o, std.In, log)
+	}
 	if err != nil && ctx.Err() != nil {
 		log.Info("ended during the start; the rules in the kernel stay in force", "err", err)
 		return nil
