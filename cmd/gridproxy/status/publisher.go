@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,6 @@ import (
 	"gridproxy/topology/excerpt"
 	"gridproxy/topology/watch"
 
-	"golang.org/x/net/netutil"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -215,29 +215,45 @@ func families(last []Family, c health.Checks) []Family {
 // Path is where the answer is.
 const Path = "/status"
 
-// The limits of one request. The answer is small and is there at once.
+// The limits of one connection. The answer is small and needs no wait.
 const (
-	requestLimit   = 5 * time.Second
+	requestLimit   = 2 * time.Second
 	maxHeaderBytes = 4 << 10
-	maxConnections = 8 // others wait
+	maxConnections = 64 // a newer one ends the oldest
 )
 
 // Listen makes the socket of the answer.
-func Listen(ctx context.Context, path string) (net.Listener, error) {
-	l, err := socket.Listen(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return netutil.LimitListener(l, maxConnections), nil
-}
+func Listen(ctx context.Context, path string) (net.Listener, error) { return socket.Listen(ctx, path) }
 
 // Server is an HTTP server of the answer.
 func (p *Publisher) Server() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, p.answer)
 	return &http.Server{
-		Handler: mux, MaxHeaderBytes: maxHeaderBytes,
+		Handler: mux, MaxHeaderBytes: maxHeaderBytes, ConnState: new(newestConnections).changed,
 		ReadTimeout: requestLimit, ReadHeaderTimeout: requestLimit, WriteTimeout: requestLimit, IdleTimeout: requestLimit,
+	}
+}
+
+// newestConnections closes the oldest connection when there are too many, so that no number of idle
+// ones keeps a question waiting.
+type newestConnections struct {
+	mu   sync.Mutex
+	open []net.Conn // the oldest first
+}
+
+func (n *newestConnections) changed(conn net.Conn, state http.ConnState) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		n.open = append(n.open, conn)
+	case http.StateClosed:
+		n.open = slices.DeleteFunc(n.open, func(other net.Conn) bool { return other == conn })
+	}
+	if len(n.open) > maxConnections {
+		_ = n.open[0].Close() // its goroutine reports an error to no one
+		n.open = slices.Delete(n.open, 0, 1)
 	}
 }
 
