@@ -25,7 +25,8 @@ func newStatus(std command.Stdio) *cobra.Command {
 		Short: "Show whether the daemon of this machine is healthy, and what it does",
 		Long: `Show whether the daemon of this machine is healthy, and what it does: the last sync and
 verification, the state of each address family, how current the known state of the cluster is, how
-many Services are closed, refused or quarantined here, and what was repaired.
+many Services are closed, refused or quarantined here, the first three of them with the next command,
+and what was repaired.
 
 The daemon is asked at its unix socket, --status-socket, which only its own user may open. No API
 server is needed. The daemon answers while a sync hangs, too. In a Pod, run this in the container of
@@ -109,6 +110,9 @@ func (d *daemon) newPublisher(o options.Options, kernel driver.Running, healthz 
 	}
 	if d.otherProxy != nil {
 		config.OtherProxy = d.otherProxy.now
+	}
+	if !o.Shadow {
+		config.UnopenedPorts = d.ports.Failed
 	}
 	if kernel.Findings != nil {
 		config.Quarantined = kernel.Findings.Quarantine

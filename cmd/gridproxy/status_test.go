@@ -133,6 +133,45 @@ spec: {clusterIP: 172.16.33.234, ports: [{port: 80}]}
 	}
 }
 
+// TestStatusNamesCauses: status names Services that are refused here, malformed ones, and a
+// health-check port that another program holds, each with the next command.
+func TestStatusNamesCauses(t *testing.T) {
+	t.Parallel()
+	socket := newStatusSocket(t)
+	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, manifests, cluster("10.0.0.70", "beijing")+`
+---
+apiVersion: v1
+kind: Service
+metadata: {name: malformed, annotations: {topologyKeys: 'location'}}
+spec: {clusterIP: 172.16.33.232, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: balanced}
+spec: {type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 31234, clusterIP: 172.16.33.233, ports: [{port: 80, nodePort: 31235}]}
+`)
+	ns := newNamespace(t)
+	within(t, ns, func() error {
+		held, err := net.Listen("tcp4", "0.0.0.0:31234")
+		if err == nil {
+			t.Cleanup(func() { _ = held.Close() })
+		}
+		return err
+	})
+	d := startIn(t, ns, "--node-name=bj-3", "--manifests="+manifests, "--cluster-cidr=10.0.0.0/16", "--status-socket="+socket)
+	d.untilStatus(t, socket, "the port that is held", func(s status.Status, code int, _ string) bool { return code == 0 && s.UnopenedPorts == 1 })
+	table, err := gridproxy("status", "--status-socket="+socket).Output()
+	for _, line := range []string{
+		"default/malformed; gridproxy explain default/malformed says why",
+		"default/balanced at 0.0.0.0:31234: address already in use; ss -Hltnp 'sport = :31234' on the Node names the program",
+	} {
+		if !strings.Contains(string(table), " "+line+"\n") {
+			t.Errorf("there is no line %q, %v:\n%s", line, err, table)
+		}
+	}
+}
+
 // TestStatusSocketIsNotTaken: a second daemon leaves the socket of the first one alone, and works
 // without. A socket that is left over is replaced.
 func TestStatusSocketIsNotTaken(t *testing.T) {

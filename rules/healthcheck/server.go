@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Server holds the open health-check node ports. One goroutine calls Sync and Close. Ports
+// Server holds the open health-check node ports. One goroutine calls Sync, Failed and Close. Ports
 // are opened in the network namespace of the thread that calls Sync.
 type Server struct {
 	healthy func(rules.Family) bool
 	open    map[port]*listener
+	failed  []BindError // by the last Sync
 }
 
 // listener is one open port.
@@ -80,8 +81,12 @@ func (s *Server) Sync(want rules.Ruleset, families rules.Outcomes) []BindError {
 		}
 		l.ready.Store(int64(w.ready))
 	}
+	s.failed = failed
 	return failed
 }
+
+// Failed returns what the last Sync returned.
+func (s *Server) Failed() []BindError { return s.failed }
 
 func (s *Server) closeAllBut(wanted []wantedPort, families rules.Outcomes) {
 	keep := make(map[port]bool, len(wanted))

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"iter"
+	"slices"
 
 	"gridproxy/topology"
 
@@ -23,6 +24,14 @@ func ByService(v topology.View) iter.Seq[[]*topology.ServicePort] {
 			rest = rest[n:]
 		}
 	}
+}
+
+// IsRefused reports whether a Service is closed and this node may use none of its endpoints. ports
+// are all of it.
+func IsRefused(ports []*topology.ServicePort) bool {
+	return ports[0].Closure.Closed() && !slices.ContainsFunc(ports, func(sp *topology.ServicePort) bool {
+		return len(sp.Cluster) > 0 || len(sp.Local) > 0
+	})
 }
 
 // EachService yields, for each Service of a Snapshot, the Snapshot with this Service alone. A

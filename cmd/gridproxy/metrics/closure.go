@@ -95,7 +95,7 @@ func (c *closureCounts) add(ports []*topology.ServicePort, self labels.Set, n in
 		return
 	}
 	c.Closed += n
-	if !slices.ContainsFunc(ports, usable) {
+	if explain.IsRefused(ports) {
 		c.Refused += n
 		// A node in none of the Service's units has no unit that could lack endpoints.
 		if self == nil || len(closure.Keys) == 0 || explain.Unit(closure.Keys, self) != "" {
@@ -108,8 +108,6 @@ func (c *closureCounts) add(ports []*topology.ServicePort, self labels.Set, n in
 		}
 	}
 }
-
-func usable(sp *topology.ServicePort) bool { return len(sp.Cluster) > 0 || len(sp.Local) > 0 }
 
 // noLocalMetric counts the Service ports with a Frontend that drops packets because its traffic
 // policy allows none of the endpoints.

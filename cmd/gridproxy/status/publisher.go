@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"net"
@@ -14,12 +15,14 @@ import (
 	"time"
 
 	"gridproxy/cmd/gridproxy/event"
+	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/health"
 	"gridproxy/cmd/gridproxy/localdns"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/otherproxy"
 	"gridproxy/cmd/gridproxy/socket"
 	"gridproxy/rules"
+	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
@@ -34,15 +37,19 @@ const maxHeld = 200
 // maxQuarantined is how many quarantined Service ports an answer names.
 const maxQuarantined = 20
 
+// maxNamed is how many Services of one kind an answer names.
+const maxNamed = 3
+
 // Config is where the values of an answer come from. A nil func has none.
 type Config struct {
 	Daemon Daemon
 	Node   string
 
 	// These are called by the syncing goroutine at the end of a run.
-	Services    func() metrics.ServiceCounts
-	Quarantined func() []event.Quarantined
-	OtherProxy  func() otherproxy.State
+	Services      func() metrics.ServiceCounts
+	Quarantined   func() []event.Quarantined
+	UnopenedPorts func() []healthcheck.BindError
+	OtherProxy    func() otherproxy.State
 
 	// These are called for each answer. They must not wait for a sync.
 	Checks   func() health.Checks
@@ -57,7 +64,13 @@ type Config struct {
 // Publisher is an Observer of the syncer that keeps what the last run found, and serves it.
 type Publisher struct {
 	config Config
-	last   atomic.Pointer[Status] // what runs have found; nil = no run has ended
+	last   atomic.Pointer[found] // what runs have found; nil = no run has ended
+}
+
+// found is what runs have found.
+type found struct {
+	Status
+	view topology.View // of the last one; its Services are named in an answer
 }
 
 // NewPublisher makes a Publisher.
@@ -67,7 +80,7 @@ func NewPublisher(c Config) *Publisher { return &Publisher{config: c} }
 func (p *Publisher) Synced(r syncer.Result) {
 	var before Status
 	if last := p.last.Load(); last != nil {
-		before = *last
+		before = last.Status
 	}
 	now := next(before, r)
 	if p.config.Services != nil {
@@ -82,8 +95,43 @@ func (p *Publisher) Synced(r syncer.Result) {
 	if p.config.OtherProxy != nil {
 		now.OtherProxy = suspicion(p.config.OtherProxy())
 	}
-	p.last.Store(&now)
+	now.UnopenedPorts, now.FirstUnopened = 0, nil
+	if p.config.UnopenedPorts != nil {
+		now.UnopenedPorts, now.FirstUnopened = describeUnopened(p.config.UnopenedPorts())
+	}
+	p.last.Store(&found{now, r.View})
 }
+
+// describeUnopened returns the number of all, and the first ones.
+func describeUnopened(failed []healthcheck.BindError) (number int, first []UnopenedPort) {
+	for _, f := range failed[:min(len(failed), maxNamed)] {
+		reason := f.Err
+		for errors.Unwrap(reason) != nil { // the wrapping errors say the address again
+			reason = errors.Unwrap(reason)
+		}
+		first = append(first, UnopenedPort{Service: excerpt.Of(f.Service.String()), Address: f.Addr.String(), Port: f.Addr.Port(), Reason: text(reason)})
+	}
+	return len(failed), first
+}
+
+// firstServices returns the names of the first Services, at most maxNamed and number, for which
+// holds reports true.
+func firstServices(v topology.View, number int, holds func(ports []*topology.ServicePort) bool) (names []string) {
+	number = min(number, maxNamed)
+	if number == 0 {
+		return nil
+	}
+	for ports := range explain.ByService(v) {
+		if holds(ports) {
+			if names = append(names, excerpt.Of(ports[0].Name.NamespacedName.String())); len(names) == number {
+				break
+			}
+		}
+	}
+	return names
+}
+
+func isMalformed(ports []*topology.ServicePort) bool { return ports[0].Closure.Malformed != "" }
 
 // next adds what a run itself says.
 func next(s Status, r syncer.Result) Status {
@@ -167,7 +215,9 @@ func suspicion(s otherproxy.State) *OtherProxy {
 func (p *Publisher) now() Status {
 	var s Status
 	if last := p.last.Load(); last != nil {
-		s = *last
+		s = last.Status
+		s.FirstRefused = firstServices(last.view, s.Services.Refused, explain.IsRefused)
+		s.FirstMalformed = firstServices(last.view, s.Services.Malformed, isMalformed)
 	}
 	c := p.config.Checks()
 	s.CurrentTime, s.Daemon = c.At, p.config.Daemon

@@ -4,9 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +19,7 @@ import (
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/otherproxy"
 	"gridproxy/rules"
+	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
@@ -67,6 +72,53 @@ func TestNext(t *testing.T) {
 	}
 	if e := s.LastSync.Error; !strings.HasPrefix(e, `refused\nx`) || len(e) > 1000 {
 		t.Errorf("an error of %d bytes: %.40s", len(e), e)
+	}
+}
+
+// TestFirstAreNamed: of any number of Services that are refused or malformed, and of health-check
+// ports that are not open, the first three are named, as the last run found them.
+func TestFirstAreNamed(t *testing.T) {
+	for _, n := range []int{0, 1, 3, 4, 1000} {
+		var v topology.View
+		var failed []healthcheck.BindError
+		for i := range n {
+			for _, name := range []string{"refused", "malformed", "open"} {
+				sp := &topology.ServicePort{Name: topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: name, Name: fmt.Sprintf("%03d", i)}}}
+				switch name {
+				case "refused":
+					sp.Closure.Keys = []string{"zone"}
+				case "malformed":
+					sp.Closure.Malformed = "no list"
+				}
+				v.Ports = append(v.Ports, sp)
+			}
+			failed = append(failed, healthcheck.BindError{
+				Service: types.NamespacedName{Namespace: "health", Name: fmt.Sprintf("%03d", i)}, Addr: netip.MustParseAddrPort("0.0.0.0:31000"),
+				Err: &net.OpError{Op: "listen", Net: "tcp4", Err: os.NewSyscallError("bind", syscall.EADDRINUSE)},
+			})
+		}
+		p := NewPublisher(Config{
+			Services:      func() metrics.ServiceCounts { return metrics.ServiceCounts{Refused: n, Malformed: n} },
+			UnopenedPorts: func() []healthcheck.BindError { return failed },
+			Checks:        func() health.Checks { return health.Checks{} },
+		})
+		p.Synced(syncer.Result{View: v})
+		s := p.now()
+		for i := range min(n, maxNamed) {
+			number := fmt.Sprintf("%03d", i)
+			want := UnopenedPort{"health/" + number, "0.0.0.0:31000", 31000, "address already in use"}
+			if s.FirstRefused[i] != "refused/"+number || s.FirstMalformed[i] != "malformed/"+number || s.FirstUnopened[i] != want {
+				t.Errorf("of %d, number %d: %s, %s, %+v", n, i, s.FirstRefused[i], s.FirstMalformed[i], s.FirstUnopened[i])
+			}
+		}
+		if want := min(n, maxNamed); len(s.FirstRefused) != want || len(s.FirstMalformed) != want || len(s.FirstUnopened) != want || s.UnopenedPorts != n {
+			t.Errorf("of %d: %v, %v, %v", n, s.FirstRefused, s.FirstMalformed, s.FirstUnopened)
+		}
+		p.config.Services, failed = func() metrics.ServiceCounts { return metrics.ServiceCounts{} }, nil
+		p.Synced(syncer.Result{})
+		if s := p.now(); s.FirstRefused != nil || s.FirstMalformed != nil || s.FirstUnopened != nil {
+			t.Errorf("after their end: %+v", s)
+		}
 	}
 }
 

@@ -17,7 +17,11 @@ type Status struct {
 	LastVerification *Run              `json:"lastVerification,omitempty"` // that was not interrupted
 	Families         []Family          `json:"families"`
 	Services         Services          `json:"services"`
-	Quarantined      []QuarantinedPort `json:"quarantined,omitempty"` // the first few
+	FirstRefused     []string          `json:"firstRefused,omitempty"`   // NAMESPACE/NAME of a few of Services.Refused
+	FirstMalformed   []string          `json:"firstMalformed,omitempty"` // likewise
+	Quarantined      []QuarantinedPort `json:"quarantined,omitempty"`    // the first few
+	UnopenedPorts    int               `json:"unopenedHealthPorts,omitempty"`
+	FirstUnopened    []UnopenedPort    `json:"firstUnopenedHealthPorts,omitempty"` // a few of these
 	Drift            Drift             `json:"drift"`
 	OtherProxy       *OtherProxy       `json:"otherProxy,omitempty"` // none is suspected
 	DNS              []DNSPath         `json:"dns,omitempty"`        // with --local-dns
@@ -125,6 +129,14 @@ type QuarantinedPort struct {
 	Service string `json:"service"` // NAMESPACE/NAME
 	Port    string `json:"port"`
 	Family  string `json:"family"`
+	Reason  string `json:"reason"`
+}
+
+// UnopenedPort is a health-check node port that could not be opened.
+type UnopenedPort struct {
+	Service string `json:"service"` // NAMESPACE/NAME
+	Address string `json:"address"` // with the port
+	Port    uint16 `json:"port"`
 	Reason  string `json:"reason"`
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -35,14 +36,7 @@ func (s Status) WriteTable(w io.Writer) error {
 	row("Sync", "%s", s.describeSync())
 	row("Last sync", "%s", s.describeRun(s.LastSync))
 	row("Last verification", "%s", s.describeRun(s.LastVerification))
-	c := s.Services
-	row("Services", "%d: %d open, %d closed", c.All, c.Open, c.Closed)
-	row("Refused here", "%d closed without an endpoint that this node may use", c.Refused)
-	row("Malformed", "%d with topology annotations that cannot be read", c.Malformed)
-	row("Quarantined", "%d whose rules the kernel refuses", c.Quarantined)
-	for _, q := range s.Quarantined {
-		fmt.Fprintf(t, "\t%s port %s of %s: %s\n", q.Service, cmp.Or(q.Port, "-"), q.Family, q.Reason)
-	}
+	s.writeServices(t)
 	if s.Drift.Repaired == 0 {
 		row("Repaired", "0 chains since the start")
 	} else {
@@ -54,6 +48,43 @@ func (s Status) WriteTable(w io.Writer) error {
 		row("Other proxy", "none found")
 	}
 	return t.Flush()
+}
+
+// writeServices counts Services, and names the first ones with the next command.
+func (s Status) writeServices(t io.Writer) {
+	c := s.Services
+	fmt.Fprintf(t, "Services:\t%d: %d open, %d closed\n", c.All, c.Open, c.Closed)
+	fmt.Fprintf(t, "Refused here:\t%d closed without an endpoint that this node may use\n", c.Refused)
+	next := func(names []string, number int) {
+		if len(names) > 0 {
+			fmt.Fprintf(t, "\t%s; gridproxy explain %s says why\n", listed(names, number), names[0])
+		}
+	}
+	next(s.FirstRefused, c.Refused)
+	fmt.Fprintf(t, "Malformed:\t%d with topology annotations that cannot be read\n", c.Malformed)
+	next(s.FirstMalformed, c.Malformed)
+	fmt.Fprintf(t, "Quarantined:\t%d whose rules the kernel refuses\n", c.Quarantined)
+	for _, q := range s.Quarantined {
+		fmt.Fprintf(t, "\t%s port %s of %s: %s\n", q.Service, cmp.Or(q.Port, "-"), q.Family, q.Reason)
+	}
+	if len(s.Quarantined) > 0 {
+		fmt.Fprintf(t, "\tgridproxy explain %s says more\n", s.Quarantined[0].Service)
+	}
+	if s.UnopenedPorts > 0 {
+		fmt.Fprintf(t, "Health ports:\t%d not open, so that load balancers do not use this node\n", s.UnopenedPorts)
+	}
+	for _, p := range s.FirstUnopened {
+		fmt.Fprintf(t, "\t%s at %s: %s; ss -Hltnp 'sport = :%d' on the Node names the program\n", p.Service, p.Address, p.Reason, p.Port)
+	}
+}
+
+// listed joins the first of a number of names.
+func listed(names []string, number int) string {
+	text := strings.Join(names, ", ")
+	if more := number - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func yesOrNo(yes bool) string {

@@ -25,7 +25,9 @@ func TestTable(t *testing.T) {
 			{Name: "IPv4", State: metrics.StateFailed, Reason: "no table", Synced: ago(time.Minute)},
 			{Name: "IPv6", State: metrics.StateLeftOut, Reason: "no tool", Healthy: true},
 		},
-		Services:    Services{All: 9, Open: 5, Closed: 4, Refused: 2, Malformed: 1, Quarantined: 1},
+		Services:     Services{All: 9, Open: 5, Closed: 4, Refused: 5, Malformed: 1, Quarantined: 1},
+		FirstRefused: []string{"default/a", "default/b", "default/c"}, FirstMalformed: []string{"default/m"},
+		UnopenedPorts: 1, FirstUnopened: []UnopenedPort{{"default/web", "0.0.0.0:31000", 31000, "address already in use"}},
 		Quarantined: []QuarantinedPort{{"default/web", "", "IPv4", "refused"}},
 		Drift:       Drift{Repaired: 7, Last: ago(time.Minute)},
 		OtherProxy:  &OtherProxy{Since: ago(time.Minute)},
@@ -55,10 +57,15 @@ Sync: hangs, last step 3m0s ago
 Last sync: 5m0s ago, took 1.5s, failed: no table
 Last verification: 1m0s ago, took 0s, repaired 3 chains
 Services: 9: 5 open, 4 closed
-Refused here: 2 closed without an endpoint that this node may use
+Refused here: 5 closed without an endpoint that this node may use
+ default/a, default/b, default/c and 2 more; gridproxy explain default/a says why
 Malformed: 1 with topology annotations that cannot be read
+ default/m; gridproxy explain default/m says why
 Quarantined: 1 whose rules the kernel refuses
  default/web port - of IPv4: refused
+ gridproxy explain default/web says more
+Health ports: 1 not open, so that load balancers do not use this node
+ default/web at 0.0.0.0:31000: address already in use; ss -Hltnp 'sport = :31000' on the Node names the program
 Repaired: 7 chains since the start, last 1m0s ago
 Other proxy: suspected since 1m0s ago
 `
