@@ -90,13 +90,13 @@ func (w *Writer) service(svc *dnsview.Names) {
 // parts are the frames of one Service.
 type parts struct {
 	w    *Writer
-	out  wireService    // the frame to write next
-	size int            // of it, estimated
-	sets map[string]int // indexes of PortSets, by what they hold
+	out  wireService // the frame to write next
+	size int         // of it, estimated
+	sets portSets
 }
 
 func (w *Writer) begin(svc *dnsview.Names) *parts {
-	return &parts{w: w, sets: map[string]int{}, out: wireService{
+	return &parts{w: w, sets: newPortSets(), out: wireService{
 		Name: newWireName(svc.Service), Kind: string(svc.Kind), ClusterIPs: svc.ClusterIPs, ExternalName: svc.ExternalName, Ports: newWirePorts(svc.Ports),
 	}, size: sizeOf(svc.Ports)}
 }
@@ -106,27 +106,57 @@ func (p *parts) room(n int) {
 	if p.size+n > maxPart && len(p.out.Endpoints)+len(p.out.Aliases) > 0 {
 		p.out.More = true
 		p.w.write(kindService, p.out)
-		p.out, p.size, p.sets = wireService{Name: p.out.Name}, 0, map[string]int{}
+		p.out, p.size, p.sets = wireService{Name: p.out.Name}, 0, newPortSets()
 	}
 	p.size += n
 }
 
 // costOf is what ports add to the frame: nothing, if it has them already.
 func (p *parts) costOf(ports []dnsview.Port) int {
-	if _, has := p.sets[keyOf(ports)]; has {
+	if _, has := p.sets.index(ports); has {
 		return 0
 	}
 	return sizeOf(ports)
 }
 
 func (p *parts) endpoint(e dnsview.Endpoint) {
-	key := keyOf(e.Ports)
-	at, has := p.sets[key]
+	at, has := p.sets.index(e.Ports)
 	if !has {
 		at = len(p.out.PortSets)
-		p.sets[key], p.out.PortSets = at, append(p.out.PortSets, newWirePorts(e.Ports))
+		p.sets.byContent[keyOf(e.Ports)] = at
+		p.out.PortSets = append(p.out.PortSets, newWirePorts(e.Ports))
 	}
 	p.out.Endpoints = append(p.out.Endpoints, wireEndpoint{Hostname: e.Hostname, Addr: e.Addr, Node: e.Node, Ports: at})
+}
+
+// portSets are the indexes of PortSets, by their content and by the identity of a list. All
+// endpoints of an EndpointSlice share one list, which never changes, so each frame reads it once.
+type portSets struct {
+	byContent map[string]int
+	byList    map[portList]int
+}
+
+// portList identifies a list of ports by its pointer. Equal lists may have different pointers.
+type portList struct {
+	first *dnsview.Port
+	count int
+}
+
+func newPortSets() portSets { return portSets{map[string]int{}, map[portList]int{}} }
+
+// index returns the index of a list of ports, and whether the frame has that list.
+func (s portSets) index(ports []dnsview.Port) (at int, found bool) {
+	list := portList{count: len(ports)}
+	if len(ports) > 0 {
+		list.first = &ports[0]
+	}
+	if at, found = s.byList[list]; found {
+		return at, true
+	}
+	if at, found = s.byContent[keyOf(ports)]; found {
+		s.byList[list] = at
+	}
+	return at, found
 }
 
 // keyOf tells lists of ports apart.
