@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"gridproxy/topology/dnsview"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 )
 
 // hostile returns a Service of 16 EndpointSlices with 1,000 endpoints each. The endpoints of a
@@ -57,6 +60,146 @@ func TestPortsAreReadOnce(t *testing.T) {
 
 func writtenService(t *testing.T, svc *dnsview.Names) []byte {
 	return written(t, func(w *Writer) error { return w.Update(Update{Services: []*dnsview.Names{svc}}) })
+}
+
+// follower is a reader of a Backlog.
+type follower struct {
+	Backlog
+	known dnsview.View
+	now   time.Time
+	large map[string]int // updates of large Services, by name
+}
+
+// follow takes updates until none is left, or all that are left wait.
+func (f *follower) follow(t rapid.TB, v dnsview.View, used time.Duration) (again time.Time) {
+	t.Helper()
+	for {
+		u, again := f.Next(v, f.now)
+		if u.Empty() {
+			return again
+		}
+		others, large := u.split()
+		switch {
+		case len(large) > 1 || len(large) == 1 && !others.Empty():
+			t.Fatalf("an update with %d large Services and %d others", len(large), len(others.Services))
+		case len(large) == 0:
+			f.known = known(f.known, u)
+			f.current(t, v)
+		default:
+			f.current(t, v)
+			f.known = known(f.known, u)
+			f.large[large[0].Service.Name]++
+		}
+		f.Took(used, f.now)
+	}
+}
+
+// current checks that all but large Services are those of a view.
+func (f *follower) current(t rapid.TB, v dnsview.View) {
+	t.Helper()
+	u := Between(f.known, v)
+	if u.Urgent() {
+		t.Fatalf("%d Services are not current, %d are not removed", len(u.Services), len(u.Removed))
+	}
+}
+
+func newFollower() *follower { return &follower{now: time.Unix(0, 0), large: map[string]int{}} }
+
+// TestOthersAreCurrent: while two large Services change twice a second, the names of another one
+// are current after each change. The large ones take 1/20 of the processor, in turn.
+func TestOthersAreCurrent(t *testing.T) {
+	const used = 100 * time.Millisecond
+	f := newFollower()
+	large, small := hostile(100, ""), headless("web")
+	var v dnsview.View
+	for range 200 {
+		first, second, other := *large, *large, *small
+		second.Service.Name = "second"
+		v = dnsview.View{Services: []*dnsview.Names{&first, &second, &other}}
+		f.follow(t, v, used)
+		f.now = f.now.Add(500 * time.Millisecond)
+	}
+	if f.large["hostile"] != 26 || f.large["second"] != 25 {
+		t.Errorf("in 100 s the large Services were sent %v times, want one in 2 s, and both at first", f.large)
+	}
+	for range 2 {
+		f.now = f.follow(t, v, used)
+	}
+	f.follow(t, v, used)
+	if !slices.Equal(f.known.Services, v.Services) {
+		t.Error("the large Services are not current after their rest")
+	}
+}
+
+// TestBacklog: after any history of views a reader has the last one. No update waits for a large
+// Service, and each large Service has its turn.
+func TestBacklog(t *testing.T) {
+	large := headless("large")
+	addMembers(large, largePairs+1, 0, nil)
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFollower()
+		var v dnsview.View
+		for range rapid.IntRange(1, 8).Draw(t, "views") {
+			v = anyBacklogView(t, v, large)
+			f.now = f.now.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "seconds")) * time.Second)
+			f.follow(t, v, 100*time.Millisecond)
+		}
+		for turns := 0; ; turns++ {
+			again := f.follow(t, v, 100*time.Millisecond)
+			if again.IsZero() {
+				break
+			}
+			if f.now = again; turns > len(v.Services) {
+				t.Fatal("a large Service is sent twice before another one")
+			}
+		}
+		if !slices.Equal(f.known.Services, v.Services) {
+			t.Fatalf("%d Services are known, want the last %d", len(f.known.Services), len(v.Services))
+		}
+	})
+}
+
+// anyBacklogView draws a view after another one: with other Services, and some of them large.
+func anyBacklogView(t *rapid.T, before dnsview.View, large *dnsview.Names) (v dnsview.View) {
+	for _, name := range anyNames(t, "services") {
+		svc := headless(name)
+		i, found := slices.BinarySearchFunc(before.Services, svc, dnsview.Compare)
+		switch rapid.IntRange(0, 2).Draw(t, "change") {
+		case 0:
+			svc.Endpoints = large.Endpoints
+		case 1:
+			if found {
+				svc = before.Services[i]
+			}
+		}
+		v.Services = append(v.Services, svc)
+	}
+	return v
+}
+
+// TestLargeServicesFollow: the first update names large Services. One that is removed meanwhile is
+// removed from what the reader keeps.
+func TestLargeServicesFollow(t *testing.T) {
+	var b Backlog
+	now := time.Unix(0, 0)
+	first, second, small := hostile(100, ""), hostile(100, ""), headless("web")
+	second.Service.Name = "second"
+	u, _ := b.Next(dnsview.View{Services: []*dnsview.Names{first, second, small}}, now)
+	want := []types.NamespacedName{first.Service, second.Service}
+	if !u.Whole || !slices.Equal(u.Services, []*dnsview.Names{small}) || !slices.Equal(u.Later, want) {
+		t.Fatalf("the first update has %d Services, and names %v", len(u.Services), u.Later)
+	}
+	read, err := NewReader(bytes.NewReader(written(t, func(w *Writer) error { return w.Update(u) }))).Update()
+	if err != nil || !slices.Equal(read.Later, want) {
+		t.Errorf("read: %v, %v", read.Later, err)
+	}
+	v := dnsview.View{Services: []*dnsview.Names{first, small}}
+	if u, _ = b.Next(v, now); !slices.Equal(u.Removed, want[1:]) || len(u.Services) > 0 {
+		t.Errorf("the second update removes %v", u.Removed)
+	}
+	if u, _ = b.Next(v, now); !slices.Equal(u.Services, []*dnsview.Names{first}) {
+		t.Errorf("the third update has %d Services", len(u.Services))
+	}
 }
 
 // BenchmarkFeed is an update about one changed endpoint of a hostile Service.

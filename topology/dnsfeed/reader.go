@@ -104,9 +104,7 @@ func (a *assembly) take(k kind, content []byte) (done bool, err error) {
 	case kindRemoved:
 		var part wireRemoved
 		err = a.codec.decode(content, &part)
-		for _, name := range part.Names {
-			a.update.Removed = append(a.update.Removed, name.name())
-		}
+		a.update.Removed = append(a.update.Removed, decodeNames(part.Names)...)
 	case kindNamespaces:
 		var part wireNamespaces
 		err = a.codec.decode(content, &part)
@@ -115,6 +113,7 @@ func (a *assembly) take(k kind, content []byte) (done bool, err error) {
 		var end wireCommit
 		err = a.codec.decode(content, &end)
 		a.update.Generation, a.update.Whole, a.update.NewNamespaces = end.Generation, end.Whole, end.NewNamespaces
+		a.update.Later = decodeNames(end.Later)
 		return err == nil, err
 	case kindHello:
 		return false, fmt.Errorf("%w: a second greeting", ErrMalformed)

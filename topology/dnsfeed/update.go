@@ -12,7 +12,11 @@ import (
 // Update is what changes. It is applied as a whole or not at all.
 type Update struct {
 	Generation uint64 // counts up; of no meaning between two connections
-	Whole      bool   // what is not in Services does not exist any more
+	Whole      bool   // what is neither in Services nor Later does not exist any more
+
+	// Later are large Services, if Whole: each follows in an update of its own, and until then a
+	// reader keeps what it has of it.
+	Later []types.NamespacedName
 
 	Services []*dnsview.Names       // new and changed ones, sorted
 	Removed  []types.NamespacedName // sorted
@@ -32,33 +36,19 @@ func WholeOf(v dnsview.View) Update {
 	return Update{Whole: true, Services: v.Services, Namespaces: v.Namespaces, NewNamespaces: true}
 }
 
-// Between is the update that makes one View of another. Unchanged Services are found by their
+// Between returns the update that makes one View of another. Unchanged Services are found by their
 // pointers.
 func Between(before, after dnsview.View) Update {
-	same := func(n *dnsview.Names) *dnsview.Names { return n }
-	return Changed(before.Services, after.Services, same).WithNamespaces(before.Namespaces, after.Namespaces)
-}
-
-// Changed is the part of Between about Services, which may have more than their names: of a sorted
-// list that is never changed in place.
-func Changed[T any](before, after []*T, names func(*T) *dnsview.Names) Update {
 	var u Update
-	compare := func(a, b *T) int { return dnsview.Compare(names(a), names(b)) }
-	for old, now := range changes.Between(before, after, compare) {
-		switch {
-		case now != nil:
-			u.Services = append(u.Services, names(now))
-		default:
-			u.Removed = append(u.Removed, names(old).Service)
+	for old, now := range changes.Between(before.Services, after.Services, dnsview.Compare) {
+		if now != nil {
+			u.Services = append(u.Services, now)
+		} else {
+			u.Removed = append(u.Removed, old.Service)
 		}
 	}
-	return u
-}
-
-// WithNamespaces is u with what changes of Namespaces.
-func (u Update) WithNamespaces(before, after []string) Update {
-	if !slices.Equal(before, after) {
-		u.Namespaces, u.NewNamespaces = after, true
+	if !slices.Equal(before.Namespaces, after.Namespaces) {
+		u.Namespaces, u.NewNamespaces = after.Namespaces, true
 	}
 	return u
 }

@@ -63,13 +63,28 @@ type (
 		Names []string `cbor:"1,keyasint"`
 	}
 	wireCommit struct {
-		Generation    uint64 `cbor:"1,keyasint"`
-		Whole         bool   `cbor:"2,keyasint,omitempty"`
-		NewNamespaces bool   `cbor:"3,keyasint,omitempty"`
+		Generation    uint64     `cbor:"1,keyasint"`
+		Whole         bool       `cbor:"2,keyasint,omitempty"`
+		NewNamespaces bool       `cbor:"3,keyasint,omitempty"`
+		Later         []wireName `cbor:"4,keyasint,omitempty"`
 	}
 )
 
 func newWireName(n types.NamespacedName) wireName { return wireName{n.Namespace, n.Name} }
+
+func encodeNames(all []types.NamespacedName) (out []wireName) {
+	for _, n := range all {
+		out = append(out, newWireName(n))
+	}
+	return out
+}
+
+func decodeNames(all []wireName) (out []types.NamespacedName) {
+	for _, n := range all {
+		out = append(out, n.name())
+	}
+	return out
+}
 
 func (n wireName) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: n.Namespace, Name: n.Name}

@@ -15,6 +15,7 @@ const (
 	maxPart       = MaxFrame / 2
 	maxRemoved    = 1000
 	maxNamespaces = 4000
+	maxLater      = 1000 // names that a reader keeps; of further ones it has none until they follow
 
 	// maxPorts is how many ports of a Service, and of an endpoint, have SRV records. No answer has
 	// more records.
@@ -57,18 +58,15 @@ func (w *Writer) Update(u Update) error {
 		w.service(svc)
 	}
 	for part := range slices.Chunk(u.Removed, maxRemoved) {
-		var out wireRemoved
-		for _, name := range part {
-			out.Names = append(out.Names, newWireName(name))
-		}
-		w.write(kindRemoved, out)
+		w.write(kindRemoved, wireRemoved{encodeNames(part)})
 	}
 	if u.NewNamespaces {
 		for part := range slices.Chunk(u.Namespaces, maxNamespaces) {
 			w.write(kindNamespaces, wireNamespaces{Names: part})
 		}
 	}
-	w.write(kindCommit, wireCommit{Generation: u.Generation, Whole: u.Whole, NewNamespaces: u.NewNamespaces})
+	later := encodeNames(u.Later[:min(len(u.Later), maxLater)])
+	w.write(kindCommit, wireCommit{Generation: u.Generation, Whole: u.Whole, NewNamespaces: u.NewNamespaces, Later: later})
 	return w.err
 }
 

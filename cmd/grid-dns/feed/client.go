@@ -173,7 +173,7 @@ func (c *Client) takeUpdates(hello dnsfeed.Hello, r *dnsfeed.Reader, p *progress
 		case err != nil:
 			return fmt.Errorf("reading from the daemon: %w", err)
 		case u.Whole:
-			known = newContents(hello, u.View(), u.Generation, c.config.Addrs)
+			known = newContents(hello, u.View(), u.Generation, c.config.Addrs).keep(c.Contents(), u.Later)
 		case known == nil:
 			return fmt.Errorf("%w: the first update is not of everything", dnsfeed.ErrMalformed)
 		default:

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -326,4 +327,30 @@ func TestFileCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %s is known, logged %q", name, namesOf(f.Contents()), f.logged())
 		}
 	}
+}
+
+// TestKeepsLargeServices: what is known of a large Service stays until the daemon sends it.
+func TestKeepsLargeServices(t *testing.T) {
+	f := newFollower(t, "")
+	take := func(want string, updates ...dnsfeed.Update) {
+		t.Helper()
+		text := frames(func(w *dnsfeed.Writer) (err error) {
+			for _, u := range updates {
+				err = errors.Join(err, w.Update(u))
+			}
+			return err
+		})
+		p := &progress{updated: make(chan struct{}, 1)}
+		if err := f.takeUpdates(dnsfeed.Hello{}, dnsfeed.NewReader(bytes.NewReader(text)), p); !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		if got := namesOf(f.Contents()); got != want {
+			t.Errorf("%s is known, want %s", got, want)
+		}
+	}
+	later := dnsfeed.WholeOf(viewOf("b"))
+	later.Later = []types.NamespacedName{{Namespace: "default", Name: "a"}, {Namespace: "default", Name: "new"}}
+	take("b", later)
+	take("a b", dnsfeed.WholeOf(viewOf("a", "b", "c")), later)
+	take("b", later, dnsfeed.Update{Removed: later.Later})
 }

@@ -23,6 +23,20 @@ func newContents(h dnsfeed.Hello, v dnsview.View, generation uint64, addrs []net
 	return &Contents{Hello: h, Zone: names.New(config, v, serial(generation))}
 }
 
+// keep returns c with what earlier Contents have of some Services.
+func (c *Contents) keep(earlier *Contents, services []types.NamespacedName) *Contents {
+	if earlier == nil {
+		return c
+	}
+	change := names.Change{Serial: c.Zone.Serial()}
+	for _, name := range services {
+		if svc := earlier.Zone.Service(name); svc != nil {
+			change.Services = append(change.Services, svc)
+		}
+	}
+	return &Contents{Hello: c.Hello, Zone: c.Zone.Update(change)}
+}
+
 // after is c after an update that is not of everything.
 func (c *Contents) after(u dnsfeed.Update) *Contents {
 	change := names.Change{Serial: serial(u.Generation), Services: u.Services, Removed: u.Removed}

@@ -19,7 +19,7 @@ type Client struct {
 	PID      int              // of its process; 0 = it is of another PID namespace
 	Reported time.Time        // its last report, or when it connected
 	Serving  []netip.AddrPort // where it answers; none = it does not yet
-	Behind   time.Time        // since when it answers from older names; zero = it has the latest
+	Behind   time.Time        // since when it answers from older names; zero = it has all but large Services
 }
 
 // Answers are the last answers to the daemon's own queries.

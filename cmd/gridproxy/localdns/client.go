@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"slices"
 	"time"
 
-	"gridproxy/topology"
+	"gridproxy/rules/host"
 	"gridproxy/topology/dnsfeed"
-	"gridproxy/topology/dnsview"
 )
 
 // writeLimit is how long it may take to send one update.
@@ -23,14 +23,14 @@ type peer struct {
 	stuck error  // why nothing more is sent to it; nil = updates are sent
 }
 
-// published notes that there is a later generation.
+// published notes that there is a later generation, with more than large Services.
 func (c *peer) published(now time.Time) {
 	if c.state.Behind.IsZero() {
 		c.state.Behind = now
 	}
 }
 
-// reported notes a report.
+// reported notes a report. latest is the last generation that changed more than large Services.
 func (c *peer) reported(r dnsfeed.Report, latest uint64, published, now time.Time) {
 	c.state.Reported, c.state.Serving = now, r.Serving
 	switch {
@@ -42,7 +42,7 @@ func (c *peer) reported(r dnsfeed.Report, latest uint64, published, now time.Tim
 	c.acked = r.Generation
 }
 
-// tell sends everything, and every change after it.
+// tell sends everything, and every change after it. Large Services wait for their turn.
 func (s *Server) tell(ctx context.Context, conn net.Conn) error {
 	out := bufio.NewWriterSize(conn, 64<<10)
 	w := dnsfeed.NewWriter(out)
@@ -54,33 +54,34 @@ func (s *Server) tell(ctx context.Context, conn net.Conn) error {
 	}); err != nil {
 		return err
 	}
-	var sent topology.DNSView
-	var known uint64
+	runtime.LockOSThread() // for ThreadTime
+	defer runtime.UnlockOSThread()
+	var backlog dnsfeed.Backlog
 	for {
 		view, generation, next := s.latest()
-		if generation > known {
-			u := between(sent, view)
-			if known == 0 {
-				u = dnsfeed.WholeOf(view.Names())
+		var rested <-chan time.Time // when a large Service may be sent; nil = none waits
+		if generation > 0 {
+			u, again := backlog.Next(view, time.Now())
+			if !u.Empty() {
+				u.Generation = generation
+				before := host.ThreadTime()
+				if err := send(func() error { return w.Update(u) }); err != nil {
+					return err
+				}
+				backlog.Took(host.ThreadTime()-before, time.Now())
+				continue
 			}
-			u.Generation = generation
-			if err := send(func() error { return w.Update(u) }); err != nil {
-				return err
+			if !again.IsZero() {
+				rested = time.After(time.Until(again))
 			}
-			sent, known = view, generation
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-next:
+		case <-rested:
 		}
 	}
-}
-
-// between is the update that makes one DNSView of another.
-func between(before, after topology.DNSView) dnsfeed.Update {
-	names := func(s *topology.DNSService) *dnsview.Names { return &s.Names }
-	return dnsfeed.Changed(before.Services, after.Services, names).WithNamespaces(before.Namespaces, after.Namespaces)
 }
 
 // hear reads reports until the connection ends. There is no limit on the time between two: a DNS
@@ -110,6 +111,6 @@ func (s *Server) heard(c *peer, r dnsfeed.Report) error {
 	if !slices.Equal(c.state.Serving, r.Serving) {
 		s.wake()
 	}
-	c.reported(r, s.generation, s.published, time.Now())
+	c.reported(r, s.due, s.published, time.Now())
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"gridproxy/topology"
+	"gridproxy/topology/dnsfeed"
+	"gridproxy/topology/dnsview"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,9 +35,10 @@ type Server struct {
 	moved  chan struct{}
 
 	mu         sync.Mutex
-	view       topology.DNSView
+	view       dnsview.View
 	generation uint64        // of view; 0 = there is none yet
-	published  time.Time     // of generation
+	due        uint64        // the last generation that changed more than large Services
+	published  time.Time     // of due
 	next       chan struct{} // closed by the next Publish
 	clients    map[*peer]struct{}
 }
@@ -50,23 +53,28 @@ func NewServer(c Config) *Server {
 
 // Publish says what DNS says from now on. A view that changes nothing costs nothing.
 func (s *Server) Publish(v topology.DNSView, now time.Time) {
+	names := v.Names()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.generation > 0 && between(s.view, v).Empty() {
-		s.view = v
+	u := dnsfeed.Between(s.view, names)
+	if s.generation > 0 && u.Empty() {
 		return
 	}
-	s.view, s.published = v, now
+	s.view = names
 	s.generation++
 	close(s.next)
 	s.next = make(chan struct{})
+	if s.due > 0 && !u.Urgent() {
+		return
+	}
+	s.due, s.published = s.generation, now
 	for c := range s.clients {
 		c.published(now)
 	}
 }
 
 // latest is the view, and a channel that is closed when there is a later one.
-func (s *Server) latest() (topology.DNSView, uint64, <-chan struct{}) {
+func (s *Server) latest() (dnsview.View, uint64, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view, s.generation, s.next

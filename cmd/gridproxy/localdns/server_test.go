@@ -181,3 +181,74 @@ func TestStuck(t *testing.T) {
 		t.Errorf("its next report: %v", err)
 	}
 }
+
+// largeView returns a view of Service a, which is large, and of others. All are new ones.
+func largeView(others ...string) topology.DNSView {
+	v := viewOf(append([]string{"a"}, others...)...)
+	v.Services[0].Endpoints = slices.Repeat([]dnsview.Endpoint{{Hostname: "one", Addr: netip.MustParseAddr("10.0.0.7")}}, 20_001)
+	return v
+}
+
+// TestLargeServiceComesLast: a DNS server gets a large Service after all others, and what changes
+// of others with it.
+func TestLargeServiceComesLast(t *testing.T) {
+	f := newFeed(t)
+	f.Publish(largeView("b"), time.Now())
+	r := f.connect(t)
+	if _, err := r.in.Hello(); err != nil {
+		t.Fatal(err)
+	}
+	if u := r.update(); !u.Whole || len(u.Services) != 1 || len(u.Later) != 1 {
+		t.Errorf("the first update has %d Services, and names %v", len(u.Services), u.Later)
+	}
+	if u := r.update(); len(u.Services) != 1 || len(u.Services[0].Endpoints) != 20_001 {
+		t.Errorf("the second update has %d Services", len(u.Services))
+	}
+	f.Publish(largeView("b"), time.Now())
+	for _, want := range []string{"b", "a"} {
+		if u := r.update(); len(u.Services) != 1 || u.Services[0].Service.Name != want || u.Generation != 2 {
+			t.Errorf("an update of generation %d has %d Services, want %s", u.Generation, len(u.Services), want)
+		}
+	}
+}
+
+// TestBehindWithLargeServices: a DNS server that waits for large Services alone is not behind, in
+// whatever order its reports and the changes come.
+func TestBehindWithLargeServices(t *testing.T) {
+	s, c := NewServer(Config{}), &peer{}
+	v := largeView("b")
+	s.Publish(v, time.Now())
+	s.add(c)
+	step := func(what string, behind bool) {
+		t.Helper()
+		if got := !s.Clients()[0].Behind.IsZero(); got != behind {
+			t.Errorf("%s: behind %v, want %v", what, got, behind)
+		}
+	}
+	report := func(generation uint64) {
+		if err := s.heard(c, dnsfeed.Report{Generation: generation}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	large := func() topology.DNSView {
+		v.Services = append(largeView().Services, v.Services[1:]...)
+		return v
+	}
+	step("it has connected", true)
+	s.Publish(large(), time.Now())
+	report(1)
+	step("it has the first names, and the large Service has changed", false)
+	s.Publish(large(), time.Now())
+	step("the large Service has changed again", false)
+	v = largeView("b")
+	s.Publish(v, time.Now())
+	step("another one has changed too", true)
+	s.Publish(large(), time.Now())
+	report(3)
+	step("it has not reported that yet", true)
+	report(4)
+	step("it has all but the large Service", false)
+	v.Services = v.Services[1:]
+	s.Publish(v, time.Now())
+	step("the large Service is gone", true)
+}

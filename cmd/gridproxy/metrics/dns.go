@@ -43,7 +43,7 @@ func newDNSMetrics(f factory, kernel Kernel) {
 		collisions: desc("alias_collisions", "Names of a StatefulSetGrid that are not served, because an endpoint has that name."),
 		incomplete: desc("incomplete_services", "Services of which a name, an address or a port is left out; gridproxy explain --dns says why."),
 		servers:    desc("servers", "grid-dns that are connected to the daemon."),
-		behind:     desc("behind_seconds", "For how long a connected grid-dns has answered from older names than the daemon has; 0 = none does."),
+		behind:     desc("behind_seconds", "For how long a connected grid-dns has answered from older names than the daemon has, large Services aside; 0 = none does."),
 	})
 }
 

@@ -1,0 +1,121 @@
+package dnsfeed
+
+import (
+	"slices"
+	"time"
+
+	"gridproxy/topology/changes"
+	"gridproxy/topology/dnsview"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// largePairs is the number of pairs of an endpoint and a port above which a Service is large.
+	largePairs = 20_000
+	// largeRest is how many times the processor time of sending a large Service passes until one is
+	// sent again.
+	largeRest = 20
+)
+
+// isLarge reports whether a Service is large. An endpoint without ports counts as one pair.
+func isLarge(svc *dnsview.Names) bool {
+	pairs := 0
+	for i := range svc.Endpoints {
+		if pairs += max(1, len(svc.Endpoints[i].Ports)); pairs > largePairs {
+			return true
+		}
+	}
+	return false
+}
+
+// split returns an update without the large Services, and those.
+func (u Update) split() (others Update, large []*dnsview.Names) {
+	others = u
+	others.Services = nil
+	for _, svc := range u.Services {
+		if isLarge(svc) {
+			large = append(large, svc)
+		} else {
+			others.Services = append(others.Services, svc)
+		}
+	}
+	return others, large
+}
+
+// Urgent reports whether an update has more than large Services.
+func (u Update) Urgent() bool {
+	others, _ := u.split()
+	return !others.Empty()
+}
+
+// Backlog decides what one reader is sent next, so that one Service with many endpoints does not
+// make all names late. A large Service is sent after all others, in an update of its own, and then
+// large Services rest. The zero value is for a reader that has nothing.
+type Backlog struct {
+	begun  bool                 // the first update was sent
+	sent   dnsview.View         // what the reader has
+	first  int                  // large Services that are sent without rest, as the reader is new
+	last   types.NamespacedName // the large Service that was sent last
+	large  bool                 // it was the last update
+	rested time.Time            // when the next large Service may be sent
+}
+
+// Next returns the next update towards a View, which then counts as sent. If that is empty and
+// large Services rest, again is when to ask for the next one.
+func (b *Backlog) Next(v dnsview.View, now time.Time) (u Update, again time.Time) {
+	all := WholeOf(v)
+	if b.begun {
+		all = Between(b.sent, v)
+	}
+	u, large := all.split()
+	b.large = false
+	switch {
+	case !b.begun:
+		b.begun, b.first = true, len(large)
+		for _, svc := range large {
+			u.Later = append(u.Later, svc.Service)
+			// The reader may keep something, and it is not known what.
+			b.sent.Services = append(b.sent.Services, &dnsview.Names{Service: svc.Service})
+		}
+	case !u.Empty():
+	case len(large) == 0:
+		return u, time.Time{}
+	case b.first == 0 && now.Before(b.rested):
+		return u, b.rested
+	default:
+		return b.nextLarge(large), time.Time{}
+	}
+	b.sent = dnsview.View{Services: replace(v.Services, large, b.known), Namespaces: v.Namespaces}
+	return u, time.Time{}
+}
+
+// nextLarge returns an update of one large Service. They take turns by name.
+func (b *Backlog) nextLarge(large []*dnsview.Names) Update {
+	i := slices.IndexFunc(large, func(svc *dnsview.Names) bool { return dnsview.CompareNames(svc.Service, b.last) > 0 })
+	one := large[max(i, 0)]
+	b.large, b.last, b.first = true, one.Service, max(b.first-1, 0)
+	update := []*dnsview.Names{one}
+	b.sent.Services = replace(b.sent.Services, update, func(*dnsview.Names) []*dnsview.Names { return update })
+	return Update{Services: update}
+}
+
+// known returns what the reader has of a Service.
+func (b *Backlog) known(svc *dnsview.Names) []*dnsview.Names {
+	i, found := slices.BinarySearchFunc(b.sent.Services, svc, dnsview.Compare)
+	if !found {
+		return nil
+	}
+	return b.sent.Services[i : i+1]
+}
+
+func replace(list, owners []*dnsview.Names, now func(*dnsview.Names) []*dnsview.Names) []*dnsview.Names {
+	return changes.Replace(list, owners, dnsview.Compare, now)
+}
+
+// Took notes the processor time of sending the last update.
+func (b *Backlog) Took(used time.Duration, now time.Time) {
+	if rested := now.Add(largeRest * used); b.large && rested.After(b.rested) {
+		b.rested = rested
+	}
+}
