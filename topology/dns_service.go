@@ -22,9 +22,30 @@ type DNSService struct {
 
 	Slices     []*Slice // all of the Service: what it was decided from
 	Closure    Closure  // how its endpoints were confined, and what that left out
+	Unnamed    int      // endpoints that have no names, because DNS has at most maxNamed
 	Collisions []string // aliases that are not served, because the name is another endpoint's; sorted
 	Ignored    []string // what of the annotations is ignored, if it is headless: else its ServicePorts say so
 	Warnings   []string // what else of the Service, its slices and Grids is ignored
+}
+
+// maxNamed is how many endpoints of one Service have names. They come from a tenant, and each node
+// holds them twice.
+const maxNamed = 50_000
+
+// limitEndpoints leaves out all but the first endpoints, by their host names.
+func (s *DNSService) limitEndpoints() {
+	if s.Unnamed = max(0, len(s.Endpoints)-maxNamed); s.Unnamed > 0 {
+		s.Endpoints = slices.Clone(s.Endpoints[:maxNamed])
+	}
+}
+
+// UnnamedWarning returns a text if endpoints have no names; "" = all have. It does not change with
+// their number, so an Event with it is not repeated.
+func (s *DNSService) UnnamedWarning() string {
+	if s.Unnamed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("DNS has at most %d endpoints of one Service, the first by host name; further ones have no names", maxNamed)
 }
 
 // Doubts say what of the Service is not as its objects want it.
@@ -34,6 +55,9 @@ func (s *DNSService) Doubts() []string {
 		all = append(all, s.Closure.Malformed+"; "+MalformedEffect(s.Closure.Keys))
 	}
 	all = slices.Concat(all, s.Warnings, s.Ignored)
+	if warning := s.UnnamedWarning(); warning != "" {
+		all = append(all, fmt.Sprintf("%s, here %d", warning, s.Unnamed))
+	}
 	for _, alias := range s.Collisions {
 		all = append(all, fmt.Sprintf("the alias %s is not served: an endpoint has that name", excerpt.Of(alias)))
 	}

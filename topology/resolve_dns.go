@@ -70,6 +70,7 @@ func (d dnsInputs) resolve(svc *corev1.Service, own []*Slice, confined confineme
 	}
 	slices.SortFunc(out.Endpoints, compareDNSEndpoints)
 	out.Endpoints = slices.CompactFunc(out.Endpoints, func(a, b dnsview.Endpoint) bool { return compareDNSEndpoints(a, b) == 0 })
+	out.limitEndpoints()
 	out.Warnings = slices.Concat(out.Warnings, sliceWarnings(own), nameWarnings(own))
 	d.addAliases(out, confined.keys, open)
 	return out

@@ -30,7 +30,7 @@ func namesOf(keys string, own labels.Set, grids []string, endpoints ...string) *
 	for i, text := range endpoints {
 		text, unready := strings.CutSuffix(text, "!")
 		hostname, node, _ := strings.Cut(text, "@")
-		e := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.0.0.%d", i+1)}, NodeName: new("me"), Hostname: &hostname}
+		e := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.0.%d.%d", (i+1)>>8, (i+1)&255)}, NodeName: new("me"), Hostname: &hostname}
 		if node != "" {
 			e.NodeName = &node
 		}
@@ -123,6 +123,40 @@ func TestEmptyUnit(t *testing.T) {
 	} {
 		if got := hostnamesOf(namesOf(test.keys, test.own, nil, test.hostnames...)); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestManyEndpoints: of one Service the first 50,000 endpoints by host name have names, of those
+// that are ready and of this unit. What is left out is said, and no alias leads to it.
+func TestManyEndpoints(t *testing.T) {
+	const limit = 50_000
+	for name, test := range map[string]struct {
+		keys        string
+		here, extra int
+		suffix      string // of the extra endpoints
+		unnamed     int
+	}{
+		"as many as there may be": {`["zone"]`, limit, 0, "", 0},
+		"three more":              {`["zone"]`, limit, 3, "", 3},
+		"three more, and open":    {`[]`, limit, 3, "@far", 3},
+		"in another unit":         {`["zone"]`, limit, 3, "@far", 0},
+		"not ready":               {`["zone"]`, limit, 3, "!", 0},
+	} {
+		var endpoints []string
+		for i := range test.here {
+			endpoints = append(endpoints, fmt.Sprintf("web-%05d", i))
+		}
+		for i := range test.extra {
+			endpoints = append(endpoints, fmt.Sprintf("web-x-%d%s", i, test.suffix))
+		}
+		got := namesOf(test.keys, labels.Set{"zone": "x"}, []string{"web"}, endpoints...)
+		if n := len(got.Endpoints); n != limit || got.Endpoints[n-1].Hostname != "web-49999" || got.Unnamed != test.unnamed || len(got.Aliases) > 0 {
+			t.Errorf("%s: %d endpoints have names, %d have none, and %d have aliases", name, n, got.Unnamed, len(got.Aliases))
+		}
+		doubts := strings.Join(got.Doubts(), " ")
+		if said := strings.Contains(doubts, "at most 50000 endpoints of one Service"); said != (test.unnamed > 0) || said && !strings.Contains(doubts, "here 3") {
+			t.Errorf("%s: %q", name, doubts)
 		}
 	}
 }

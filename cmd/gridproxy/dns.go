@@ -316,6 +316,7 @@ func (n *nodeDNS) note(view topology.DNSView) {
 	now := metrics.DNS{Services: len(view.Services)}
 	for _, svc := range view.Services {
 		now.Collisions += len(svc.Collisions)
+		now.Unnamed += svc.Unnamed
 		if len(svc.Warnings) > 0 {
 			now.Warnings++
 		}

@@ -19,13 +19,15 @@ type NamesState struct {
 }
 
 // NextNames returns the Events about headless Services that Next returns about those with rules:
-// malformed annotations and ignored fields. s is the Snapshot that the DNSView was made from. A
+// malformed annotations and ignored fields. Of any Service it returns those
+// about endpoints without names. s is the Snapshot that the DNSView was made from. A
 // name without endpoints refuses no connection, so there is no Event about that.
 func NextNames(prev NamesState, s topology.Snapshot, v topology.DNSView) (NamesState, []Event) {
 	next := NamesState{ports: map[*topology.DNSService]*topology.ServicePort{}}
 	view := topology.View{Node: v.Node}
 	for _, svc := range v.Services {
-		if svc.Kind != dnsview.Headless || svc.Closure.Malformed == "" && len(svc.Ignored)+len(svc.Warnings) == 0 {
+		if svc.UnnamedWarning() == "" &&
+			(svc.Kind != dnsview.Headless || svc.Closure.Malformed == "" && len(svc.Ignored)+len(svc.Warnings) == 0) {
 			continue
 		}
 		port := prev.ports[svc]
@@ -47,7 +49,7 @@ func explainName(svc types.NamespacedName) string {
 	return fmt.Sprintf("gridproxy explain --dns %s.%s.svc", svc.Name, svc.Namespace)
 }
 
-// standIn is a headless Service as Next takes one: with a port, and without endpoints. nil = the
+// standIn returns a Service as Next takes one: with a port, and without endpoints. nil = the
 // Snapshot does not have it.
 func standIn(s topology.Snapshot, svc *topology.DNSService) *topology.ServicePort {
 	i, found := slices.BinarySearchFunc(s.Services, svc.Service, func(o *corev1.Service, name types.NamespacedName) int {
@@ -56,8 +58,12 @@ func standIn(s topology.Snapshot, svc *topology.DNSService) *topology.ServicePor
 	if !found {
 		return nil
 	}
-	return &topology.ServicePort{
-		Name: topology.ServicePortName{NamespacedName: svc.Service}, Service: s.Services[i],
-		Closure: svc.Closure, Warnings: slices.Concat(svc.Warnings, svc.Ignored), Slices: svc.Slices,
+	port := &topology.ServicePort{Name: topology.ServicePortName{NamespacedName: svc.Service}, Service: s.Services[i], Slices: svc.Slices}
+	if svc.Kind == dnsview.Headless { // else Next says that
+		port.Closure, port.Warnings = svc.Closure, slices.Concat(svc.Warnings, svc.Ignored)
 	}
+	if warning := svc.UnnamedWarning(); warning != "" {
+		port.Warnings = append(port.Warnings, warning)
+	}
+	return port
 }

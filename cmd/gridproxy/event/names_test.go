@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"gridproxy/topology"
+	"gridproxy/topology/dnsview"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestNextNames: what is wrong with a headless Service is reported once, as of a Service with
@@ -71,5 +73,35 @@ func TestNextNames(t *testing.T) {
 				t.Errorf("\n got %q\nwant %q", said, test.want)
 			}
 		})
+	}
+}
+
+// TestUnnamedEndpoints: endpoints without names have one Event, whatever their number is, of a
+// Service with and without a cluster IP. What else is wrong with the first one is said by Next.
+func TestUnnamedEndpoints(t *testing.T) {
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "1"}}
+	s := topology.Snapshot{Node: "n1", Services: []*corev1.Service{svc}}
+	for kind, want := range map[dnsview.Kind]string{
+		dnsview.ClusterIP: "node n1: DNS has at most 50000 endpoints of one Service, the first by host name; further ones have no names",
+		dnsview.Headless:  "node n1: another warning; gridproxy explain --dns db.shop.svc prints 1 more",
+	} {
+		var state NamesState
+		var said []string
+		for _, unnamed := range []int{0, 1, 2, 3} {
+			names := &topology.DNSService{Unnamed: unnamed, Warnings: []string{"another warning"}}
+			names.Service, names.Kind = types.NamespacedName{Namespace: "shop", Name: "db"}, kind
+			v := topology.DNSView{Node: "n1", Services: []*topology.DNSService{names}}
+			if unnamed == 0 {
+				v.Services = nil
+			}
+			var events []Event
+			state, events = NextNames(state, s, v)
+			for _, e := range events {
+				said = append(said, e.Message)
+			}
+		}
+		if !slices.Equal(said, []string{want}) {
+			t.Errorf("%s: %q, want %q", kind, said, want)
+		}
 	}
 }

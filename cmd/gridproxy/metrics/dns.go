@@ -7,6 +7,7 @@ type DNS struct {
 	Paths      []DNSPath
 	Services   int     // that have names
 	Collisions int     // aliases that are not served, because an endpoint has that name
+	Unnamed    int     // endpoints that have no names, because DNS has only so many of one Service
 	Warnings   int     // Services of which something is left out
 	Servers    int     // grid-dns that are connected
 	Lag        float64 // seconds for which the last of them has answered from older names; 0 = none does
@@ -22,9 +23,10 @@ type DNSPath struct {
 
 // dnsMetrics are made at each scrape.
 type dnsMetrics struct {
-	kernel                                            Kernel
-	local, switches, wait                             *prometheus.Desc
-	services, collisions, incomplete, servers, behind *prometheus.Desc
+	kernel                                    Kernel
+	local, switches, wait                     *prometheus.Desc
+	services, collisions, incomplete, unnamed *prometheus.Desc
+	servers, behind                           *prometheus.Desc
 }
 
 func newDNSMetrics(f factory, kernel Kernel) {
@@ -42,6 +44,7 @@ func newDNSMetrics(f factory, kernel Kernel) {
 		services:   desc("services", "Services that have names on this node."),
 		collisions: desc("alias_collisions", "Names of a StatefulSetGrid that are not served, because an endpoint has that name."),
 		incomplete: desc("incomplete_services", "Services of which a name, an address or a port is left out; gridproxy explain --dns says why."),
+		unnamed:    desc("unnamed_endpoints", "Endpoints that have no names, because DNS has at most 50,000 endpoints of one Service."),
 		servers:    desc("servers", "grid-dns that are connected to the daemon."),
 		behind:     desc("behind_seconds", "For how long a connected grid-dns has answered from older names than the daemon has, large Services aside; 0 = none does."),
 	})
@@ -49,7 +52,7 @@ func newDNSMetrics(f factory, kernel Kernel) {
 
 // Describe is that of prometheus.Collector.
 func (m dnsMetrics) Describe(all chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.local, m.switches, m.wait, m.services, m.collisions, m.incomplete, m.servers, m.behind} {
+	for _, d := range []*prometheus.Desc{m.local, m.switches, m.wait, m.services, m.collisions, m.incomplete, m.unnamed, m.servers, m.behind} {
 		all <- d
 	}
 }
@@ -67,7 +70,7 @@ func (m dnsMetrics) Collect(all chan<- prometheus.Metric) {
 		value float64
 	}{
 		{m.services, float64(d.Services)}, {m.collisions, float64(d.Collisions)}, {m.incomplete, float64(d.Warnings)},
-		{m.servers, float64(d.Servers)}, {m.behind, d.Lag},
+		{m.unnamed, float64(d.Unnamed)}, {m.servers, float64(d.Servers)}, {m.behind, d.Lag},
 	} {
 		all <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value)
 	}
