@@ -54,7 +54,8 @@ func (d dnsInputs) resolve(svc *corev1.Service, own []*Slice, confined confineme
 	} else {
 		out.Ignored = slices.Concat(keyWarnings(svc), misspelled(svc))
 	}
-	all := d.namedCandidates(own)
+	var lists portLists
+	all := d.namedCandidates(own, &lists)
 	var why verdict
 	out.Closure, why = d.judge(confined, candidatesOf(all))
 	var open []namedCandidate
@@ -71,7 +72,7 @@ func (d dnsInputs) resolve(svc *corev1.Service, own []*Slice, confined confineme
 	slices.SortFunc(out.Endpoints, compareDNSEndpoints)
 	out.Endpoints = slices.CompactFunc(out.Endpoints, func(a, b dnsview.Endpoint) bool { return compareDNSEndpoints(a, b) == 0 })
 	out.limitEndpoints()
-	out.Warnings = slices.Concat(out.Warnings, sliceWarnings(own), nameWarnings(own))
+	out.Warnings = slices.Concat(out.Warnings, sliceWarnings(own), nameWarnings(own), lists.warnings)
 	d.addAliases(out, confined.keys, open)
 	return out
 }
@@ -164,8 +165,8 @@ type namedCandidate struct {
 	ports    []dnsview.Port
 }
 
-// namedCandidates are candidates of a Service as a whole.
-func (o observer) namedCandidates(own []*Slice) []namedCandidate {
+// namedCandidates returns candidates of a Service as a whole.
+func (o observer) namedCandidates(own []*Slice, lists *portLists) []namedCandidate {
 	var all []namedCandidate
 	add := func(e candidate, hostname string, ports []dnsview.Port) {
 		all = append(all, namedCandidate{e, cmp.Or(hostname, addrHostname(e.Addr.Addr())), ports})
@@ -179,7 +180,7 @@ func (o observer) namedCandidates(own []*Slice) []namedCandidate {
 			}
 			continue
 		}
-		ports := slice.dnsPorts()
+		ports := lists.share(slice.dnsPorts())
 		for i := range slice.Endpoints {
 			add(newCandidate(o.node, &slice.Endpoints[i], 0), slice.names.hostname(i), ports)
 		}
@@ -190,6 +191,29 @@ func (o observer) namedCandidates(own []*Slice) []namedCandidate {
 		}
 	}
 	return all
+}
+
+// portLists are the different lists of ports of a Service. Each frame of the feed repeats those of
+// its endpoints, so together they have at most dnsview.MaxPorts ports.
+type portLists struct {
+	all      [][]dnsview.Port
+	ports    int
+	warnings []string // at most one
+}
+
+// share returns a list, or one of before that is equal to it. If there are too many ports, the
+// endpoints of a list have none.
+func (l *portLists) share(list []dnsview.Port) []dnsview.Port {
+	i := slices.IndexFunc(l.all, func(before []dnsview.Port) bool { return slices.Equal(before, list) })
+	switch {
+	case i >= 0:
+		return l.all[i]
+	case l.ports+len(list) > dnsview.MaxPorts:
+		l.warnings = []string{fmt.Sprintf("its EndpointSlices have more than %d different ports: endpoints of the last ones have no SRV records", dnsview.MaxPorts)}
+		return nil
+	}
+	l.all, l.ports = append(l.all, list), l.ports+len(list)
+	return list
 }
 
 func candidatesOf(all []namedCandidate) []candidate {

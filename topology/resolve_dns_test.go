@@ -161,6 +161,33 @@ func TestManyEndpoints(t *testing.T) {
 	}
 }
 
+// TestManyPorts: the different lists of ports of a Service have 4,000 ports together, and equal
+// ones are one list. Endpoints of further ones have addresses alone, and that is said.
+func TestManyPorts(t *testing.T) {
+	s := Snapshot{Node: "me", Nodes: map[string]labels.Set{"me": {}}, Namespaces: []string{"default"}}
+	s.Services = []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}}
+	for i, first := range []int32{1, 2001, 2001, 4001, 1} {
+		slice := sliceOf("db", fmt.Sprintf("db-%d", i), fmt.Sprintf("10.0.0.%d", i))
+		slice.Ports = nil
+		for n := range int32(2000) {
+			slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: new(""), Port: new(first + n)})
+		}
+		s.Slices = append(s.Slices, NewSliceWithNames(slice))
+	}
+	got := ResolveDNS(s, Config{}).Services[0]
+	for i, want := range []int{2000, 2000, 2000, 0, 2000} {
+		if e := got.Endpoints[i]; len(e.Ports) != want {
+			t.Errorf("%s has %d ports, want %d", e.Hostname, len(e.Ports), want)
+		}
+	}
+	if &got.Endpoints[1].Ports[0] != &got.Endpoints[2].Ports[0] {
+		t.Error("two equal lists have two pointers")
+	}
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "more than 4000 different ports") {
+		t.Errorf("warnings %q", got.Warnings)
+	}
+}
+
 // TestOrderedNames: one key is in use for the Service as a whole.
 func TestOrderedNames(t *testing.T) {
 	s := Snapshot{Node: "me", Nodes: map[string]labels.Set{"me": {"rack": "r", "zone": "x"}, "near": {"zone": "x"}, "far": {}}, Namespaces: []string{"default"}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -199,6 +200,31 @@ func TestLargeServicesFollow(t *testing.T) {
 	}
 	if u, _ = b.Next(v, now); !slices.Equal(u.Services, []*dnsview.Names{first}) {
 		t.Errorf("the third update has %d Services", len(u.Services))
+	}
+}
+
+// TestLongestUpdate: a Service with as many endpoints and ports as have names, all with the longest
+// names that an API server takes, is a fifth of the largest update, in whatever order they come.
+func TestLongestUpdate(t *testing.T) {
+	const endpoints = 50_000
+	ports := manyPorts(dnsview.MaxPorts)
+	for i := range ports {
+		ports[i].Name = strings.Repeat("p", 63)
+	}
+	for _, lists := range []int{1, 2, 50, dnsview.MaxPorts} {
+		var sets [][]dnsview.Port
+		for set := range slices.Chunk(ports, len(ports)/lists) {
+			sets = append(sets, set)
+		}
+		svc := headless("hostile")
+		addMembers(svc, endpoints, 0, sets...)
+		for i := range svc.Endpoints {
+			svc.Endpoints[i].Ports = sets[i%len(sets)]
+			svc.Endpoints[i].Node = strings.Repeat("n", 253)
+		}
+		if n := len(writtenService(t, svc)); n > MaxUpdate/5 {
+			t.Errorf("%d lists of ports: %d bytes", lists, n)
+		}
 	}
 }
 

@@ -12,14 +12,15 @@ import (
 // How much goes into one frame, in estimated bytes or in names. The longest names that an API
 // server takes fit many times.
 const (
-	maxPart       = MaxFrame / 2
+	maxPart       = MaxFrame / 64 * 63
 	maxRemoved    = 1000
 	maxNamespaces = 4000
 	maxLater      = 1000 // names that a reader keeps; of further ones it has none until they follow
 
-	// maxPorts is how many ports of a Service, and of an endpoint, have SRV records. No answer has
-	// more records.
-	maxPorts = 4000
+	// maxPorts is for ports of a Service and for those of an endpoint: both fit into one frame, and
+	// either leaves half of it for endpoints. If all lists of a Service have no more ports together,
+	// a frame has hundreds of endpoints.
+	maxPorts = dnsview.MaxPorts
 	// perItem is more than the numbers of an endpoint, an alias or a port take.
 	perItem = 64
 )
@@ -75,11 +76,11 @@ func (w *Writer) Update(u Update) error {
 func (w *Writer) service(svc *dnsview.Names) {
 	p := w.begin(svc)
 	for _, e := range svc.Endpoints {
-		p.room(len(e.Hostname) + len(e.Node) + perItem + p.costOf(e.Ports))
+		p.room(len(e.Hostname)+len(e.Node)+perItem, e.Ports)
 		p.endpoint(e)
 	}
 	for _, a := range svc.Aliases {
-		p.room(len(a.Alias) + len(a.Hostname) + perItem)
+		p.room(len(a.Alias)+len(a.Hostname)+perItem, nil)
 		p.out.Aliases = append(p.out.Aliases, wireAlias{a.Alias, a.Hostname})
 	}
 	w.write(kindService, p.out)
@@ -99,14 +100,15 @@ func (w *Writer) begin(svc *dnsview.Names) *parts {
 	}, size: sizeOf(svc.Ports)}
 }
 
-// room makes sure that something more fits into the frame.
-func (p *parts) room(n int) {
-	if p.size+n > maxPart && len(p.out.Endpoints)+len(p.out.Aliases) > 0 {
+// room makes sure that something more fits into the frame, with its ports. The next frame has no
+// ports yet.
+func (p *parts) room(n int, ports []dnsview.Port) {
+	if p.size+n+p.costOf(ports) > maxPart && len(p.out.Endpoints)+len(p.out.Aliases) > 0 {
 		p.out.More = true
 		p.w.write(kindService, p.out)
 		p.out, p.size, p.sets = wireService{Name: p.out.Name}, 0, newPortSets()
 	}
-	p.size += n
+	p.size += n + p.costOf(ports)
 }
 
 // costOf is what ports add to the frame: nothing, if it has them already.

@@ -50,6 +50,10 @@ type Port struct {
 	Number   int32  // NoPort = an EndpointSlice gives none: there is no SRV record
 }
 
+// MaxPorts is how many ports of a Service have SRV records, and how many ports the different lists
+// of its endpoints have together. No answer has more records.
+const MaxPorts = 4000
+
 // NoPort is the number of a Port without number.
 const NoPort = -1
 
