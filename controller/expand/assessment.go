@@ -44,6 +44,7 @@ func assess(observed Observed) assessment {
 	known := a.known()
 	values := a.sort(known)
 	taken := map[string]bool{}
+	rows := ownRowsByValue(observed.Status.Units)
 	memo := observed.Memo
 	if memo == nil {
 		memo = &Memo{}
@@ -64,6 +65,7 @@ func assess(observed Observed) assessment {
 		}
 		taken[c.Name] = true
 		u.resumes = a.resumes(u)
+		u.unserved = a.isUnserved(u, rows)
 		a.units = append(a.units, u)
 	}
 	a.pause = a.pauseOf()
@@ -175,7 +177,7 @@ func (a *assessment) setLosses() {
 	first := a.firstLoss()
 	for _, u := range a.units {
 		switch {
-		case u.ownership != ours:
+		case u.ownership != ours, u.unserved:
 		case u.nodes == 0:
 			a.hold.lost, a.hold.of = a.hold.lost+1, a.hold.of+1
 		case wasThere(u.live, first):

@@ -42,6 +42,7 @@ type cluster struct {
 	watched    time.Time
 	age        time.Duration // of a child when it is created, so that it is older than a loss at the same time
 	misplaced  []Pod
+	unready    bool                 // children have no ready Pods after an apply
 	refuse     func(Apply) *Problem // what the API server will not take; nil takes everything
 
 	status  v1.WorkloadGridStatus
@@ -317,7 +318,11 @@ func (c *cluster) apply(s Apply) string {
 		c.touch(l)
 		before = l.ResourceVersion // the take-over is a write of its own
 	}
-	if merge(l, s) {
+	changed := merge(l, s)
+	if c.unready {
+		l.ReadyReplicas, l.Available = 0, 0
+	}
+	if changed {
 		c.touch(l)
 	}
 	delete(c.kept, name)

@@ -13,6 +13,7 @@
 //	contest.go      how often a child is repaired that another client keeps changing
 //	rival.go        what is said about that client
 //	loss.go         when the child of a unit without Nodes is deleted, and when deletions are held
+//	served.go       which units never had a ready Pod
 //	places.go       how many of these are deleted now, by the removal budget, and what is released
 //	rekeyed.go      when a ServiceGrid keeps the key that it had
 //	replacement.go  which child is replaced because its API forbids a change

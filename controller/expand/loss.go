@@ -31,7 +31,7 @@ type loss struct {
 
 // hold stops the deletion of all children of a Grid while most of its units are lost. That is more
 // likely a mistake, such as a mistyped gridUniqKey, than the end of many sites. It compares them
-// with those units only that were there before the first loss. It begins with two lost units. It
+// with those units only that have served and were there before the first loss. It begins with two lost units. It
 // does not end because all but one of them were released by name.
 type hold struct {
 	lost, of int
@@ -67,7 +67,7 @@ func (a *assessment) lossOf(u *unit) *loss {
 			l.former, l.others[l.former], remedy)
 		return l
 	}
-	if a.hold.on() && !l.released {
+	if a.hold.on() && !l.released && !u.unserved {
 		l.stays = fmt.Sprintf("%d of %d units are lost, see condition %s; %s", a.hold.lost, a.hold.of, v1.ConditionDeletionHeld, remedy)
 		return l
 	}
@@ -94,7 +94,7 @@ func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	case !u.loss.waits && u.loss.isDue(now, second):
 		return Delete{
 			Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion,
-			Others: u.loss.others, Released: u.loss.released,
+			Others: u.loss.others, Released: u.loss.released, Unserved: u.unserved,
 		}, time.Time{}
 	case u.loss.since.IsZero():
 		return MarkLost{Name: u.Name, Value: u.Value, UID: u.live.UID, At: second}, due

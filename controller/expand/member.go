@@ -116,7 +116,7 @@ func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 		row := v1.UnitStatus{
 			Cluster: cluster, Value: r.Value, Child: fit(r.Child, maxChildBytes), Template: fit(r.Template, maxChildBytes),
 			Nodes: max(r.Nodes, 0), Replicas: max(r.Replicas, 0), ReadyReplicas: max(r.ReadyReplicas, 0),
-			UpdatedReplicas: max(r.UpdatedReplicas, 0), Misplaced: max(r.Misplaced, 0),
+			UpdatedReplicas: max(r.UpdatedReplicas, 0), Misplaced: max(r.Misplaced, 0), Served: r.Served,
 			Phase: r.Phase, Reason: reasonOf(r.Reason), Message: fit(r.Message, maxRowMessage),
 		}
 		switch r.Phase {

@@ -50,6 +50,9 @@ type Live struct {
 	// condition Progressing with reason ProgressDeadlineExceeded, or of ReplicaFailure. "" if it is
 	// not stuck.
 	Stalled string
+	// Completed reports whether a rollout of the Deployment was complete once, as its own conditions
+	// say.
+	Completed bool
 	// StalledAt is when a Deployment's progress deadline was exceeded; zero for anything else.
 	StalledAt time.Time
 	// State is its status as status.states shows it, JSON; of a Service, status.loadBalancer.

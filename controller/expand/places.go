@@ -15,8 +15,8 @@ import (
 )
 
 // places are those of the removal budget: how many children of lost units may be deleted within an
-// hour, so that a mistake that loses many units is seen before it has deleted much. Released units
-// need no place.
+// hour, so that a mistake that loses many units is seen before it has deleted much. Released units,
+// and those that never had a ready Pod, need no place.
 type places struct {
 	setting string // where the budget comes from, for messages
 	allowed int    // within an hour
@@ -49,7 +49,7 @@ func (a *assessment) placesNow() places {
 func (a *assessment) takePlaces() {
 	var due []*unit
 	for _, u := range a.units {
-		if u.loss != nil && !u.loss.released && !u.deleting() && u.loss.isDue(a.Now, a.second()) {
+		if u.loss != nil && !u.loss.released && !u.unserved && !u.deleting() && u.loss.isDue(a.Now, a.second()) {
 			due = append(due, u)
 		}
 	}
@@ -167,7 +167,7 @@ func Removals(s v1.WorkloadGridStatus, n int, now time.Time) []v1.Removal {
 func spendFirst(steps []Step) []Step {
 	n := 0
 	for _, s := range steps {
-		if d, is := s.(Delete); is && !d.Released {
+		if d, is := s.(Delete); is && d.NeedsPlace() {
 			n++
 		}
 	}

@@ -71,14 +71,15 @@ type (
 	Spend struct{ Count int }
 	// Delete removes the child of a unit that has gone: background propagation, both preconditions,
 	// after a live read of the Grid has shown it unchanged, and live LISTs of Nodes with the value
-	// have come back empty: by the Grid's key, and by each label of Others. Released: it needs no
-	// place in the budget.
+	// have come back empty: by the Grid's key, and by each label of Others. Released: a person
+	// has allowed it by name. Unserved: no Pod of the child has ever been ready.
 	Delete struct {
 		Name, Value     string
 		UID             types.UID
 		ResourceVersion string
 		Others          map[string]string
 		Released        bool
+		Unserved        bool
 	}
 	// Release gives up a child that is no longer ours to manage: its owner reference to the Grid
 	// goes, nothing else.
@@ -103,6 +104,9 @@ type (
 	// Evict asks for the eviction of a misplaced Pod.
 	Evict struct{ Pod Pod }
 )
+
+// NeedsPlace reports whether the deletion counts against the removal budget.
+func (d Delete) NeedsPlace() bool { return !d.Released && !d.Unserved }
 
 func (Apply) step()     {}
 func (MarkLost) step()  {}

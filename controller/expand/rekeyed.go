@@ -128,7 +128,7 @@ const firstLossMargin = 5 * time.Second
 // is none. A loss that is not written yet is one of this turn.
 func (a *assessment) firstLoss() (first time.Time) {
 	for _, u := range a.units {
-		if u.ownership != ours || u.nodes > 0 {
+		if u.ownership != ours || u.nodes > 0 || u.unserved {
 			continue
 		}
 		if _, never := a.graceOf(u, false); never != "" {

@@ -18,6 +18,9 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 	if u.ownership == ours {
 		row.Replicas, row.ReadyReplicas, row.UpdatedReplicas = u.live.StatusReplicas, u.live.ReadyReplicas, u.live.UpdatedReplicas
 	}
+	if u.unserved {
+		row.Served = new(false)
+	}
 	switch {
 	case u.loss != nil:
 		row.Phase, row.Reason, row.Message = v1.UnitLost, ReasonUnitLost, a.lossMessage(u)
@@ -108,6 +111,8 @@ func (a *assessment) childOfLost(u *unit) string {
 			due, a.places.setting, v1.ConditionDeletionHeld)
 	case u.loss.since.IsZero():
 		return "is deleted when the grace is over"
+	case u.unserved:
+		return fmt.Sprintf("never had a ready Pod, and is deleted after %s unless a Node has the label by then", due)
 	default:
 		return fmt.Sprintf("is deleted after %s unless a Node has the label by then", due)
 	}

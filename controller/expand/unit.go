@@ -30,6 +30,7 @@ type unit struct {
 	repairs   Repairs
 	withheld  bool  // it has no child and gets none: see limit
 	loss      *loss // nil while it has Nodes
+	unserved  bool  // no Pod of its child has ever been ready
 	pods      []Pod // of the child, outside the unit
 }
 

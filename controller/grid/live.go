@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,6 +89,9 @@ func readDeployment(l *expand.Live, d *appsv1.Deployment) {
 	l.StatusReplicas, l.ReadyReplicas = d.Status.Replicas, d.Status.ReadyReplicas
 	l.UpdatedReplicas, l.Available = d.Status.UpdatedReplicas, d.Status.AvailableReplicas
 	l.Stalled, l.StalledAt = stalled(d.Status.Conditions)
+	l.Completed = slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentProgressing && c.Reason == "NewReplicaSetAvailable"
+	})
 }
 
 // progressDeadline is the reason that the Deployment controller gives when it has waited long

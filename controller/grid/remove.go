@@ -31,10 +31,10 @@ func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 		markDeleting(e.observed, s.Name)
 	}
 	if deleted {
-		log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value, "released", s.Released)
+		log.FromContext(ctx).Info("deleted", "child", s.Name, "unit", s.Value, "released", s.Released, "unserved", s.Unserved)
 		e.notices = append(e.notices, unitRemoved(s, e.observed.Grid))
 	}
-	if !s.Released && (deleted || vague(err)) {
+	if s.NeedsPlace() && (deleted || vague(err)) {
 		e.removed++
 	}
 	return err

@@ -36,7 +36,7 @@ func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 			steps = steps[n:]
 			continue
 		}
-		if d, is := steps[0].(expand.Delete); is && !d.Released && !e.spent {
+		if d, is := steps[0].(expand.Delete); is && d.NeedsPlace() && !e.spent {
 			steps = steps[1:] // the error of the Spend is among errs
 			continue
 		}

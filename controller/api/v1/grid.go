@@ -75,6 +75,10 @@ type UnitStatus struct {
 	// Since when no Node carries the value.
 	// +optional
 	LostAt *metav1.Time `json:"lostAt,omitempty"`
+	// False if no Pod of the child has ever been ready. Such a child is deleted after the grace even
+	// if deletions are held, and needs no place in the removal budget. Without it the unit has served.
+	// +optional
+	Served *bool `json:"served,omitempty"`
 }
 
 // Removal is how many children of lost units were deleted in one minute.
