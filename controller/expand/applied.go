@@ -20,8 +20,8 @@ type Applied struct {
 	// Before and After are the child's resourceVersions around the apply: a Live with Before is
 	// older than the apply. "" for an apply of an earlier controller.
 	Before, After string
-	// Refused is the API server's answer if it does not accept this Desired. Nothing is retried
-	// until Desired changes.
+	// Refused is the API server's answer if it does not accept this Desired. The child is not
+	// applied until Desired changes or the caller forgets the answer.
 	Refused *Problem
 }
 

@@ -23,7 +23,7 @@ func Failures(rows []v1.UnitStatus) []Failure {
 	var all []*Failure
 	known := map[string]*Failure{}
 	for _, r := range rows {
-		key := r.Reason + " " + pattern(r)
+		key := r.Reason + " " + Pattern(r)
 		f := known[key]
 		if f == nil {
 			f = &Failure{Reason: r.Reason, Message: r.Message}
@@ -45,9 +45,9 @@ const (
 	comparedBytes = 512
 )
 
-// pattern is the beginning of a row's message without the names of the unit and of its child. A
+// Pattern returns the beginning of a row's message without the names of the unit and of its child. A
 // ReplicaSet has the child's name and a hash.
-func pattern(r v1.UnitStatus) string {
+func Pattern(r v1.UnitStatus) string {
 	text := r.Message[:min(len(r.Message), readBytes)]
 	if r.Child != "" {
 		parts := strings.Split(text, r.Child)

@@ -28,7 +28,7 @@ const (
 	ReasonMissingTemplate = gridspec.ReasonMissingTemplate
 	ReasonInvalidTemplate = gridspec.ReasonInvalidTemplate
 	ReasonNameCollision   = "NameCollision"  // a foreign object has the child's name
-	ReasonRefused         = "Refused"        // by the API server, for good
+	ReasonRefused         = "Refused"        // by the API server
 	ReasonImmutableField  = "ImmutableField" // refused because the child exists already
 	ReasonStalled         = "Stalled"        // the rollout of the child is stuck
 	ReasonTooManyUnits    = "TooManyUnits"   // more than the limit, so no child is created

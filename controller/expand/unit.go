@@ -93,8 +93,8 @@ func (u *unit) problem() *Problem {
 	}
 }
 
-// refused is the API server's answer to exactly this desired child for exactly this object. It is
-// final: only another desired child or another object is tried.
+// refused is the API server's answer to exactly this desired child for exactly this object. As
+// long as it is remembered, only another desired child or another object is tried.
 func (u *unit) refused() *Problem {
 	if u.staysHeadless() {
 		return Immutable("a Service with clusterIP None keeps it")

@@ -11,7 +11,7 @@
 //	execution.go   how steps are executed; race.go: conflicts with other writers
 //	rival.go       how it is found out who keeps changing a child
 //	release.go, remove.go, takeover.go, evict.go: the steps of these names
-//	refusal.go     which errors of the API server are final; rights.go: retries of forbidden writes
+//	refusal.go     which errors of the API server are refusals; retry.go: when these are retried
 //	status.go      how the status is written; notice.go: which Events are sent
 //	memory.go      what is remembered between reconciles
 //	misplaced.go   how Pods outside their unit are found

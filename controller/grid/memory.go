@@ -49,12 +49,9 @@ type remembered struct {
 	pruned    prunedTemplates
 	// flips are the new values that Nodes have brought.
 	flips flips.Log
-	// version is the Grid's last known version without its status. forbidden are the children that
-	// were refused for a reason that may end without a change of the Grid. The value is true if the
-	// controller lacks a right.
-	version   string
-	forbidden map[string]bool
-	rights    rights
+	// version is the Grid's last known version without its status.
+	version  string
+	refusals refusals
 	// outrun is in how many consecutive reconciles other writers were always faster at writing a
 	// child.
 	outrun int
@@ -107,7 +104,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	if r == nil || r.uid != uid {
 		r = &remembered{
 			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{}, taken: map[string]bool{}, deleted: map[string]types.UID{}, kept: map[string]*int32{},
-			forbidden: map[string]bool{}, misplaced: map[types.UID]expand.Pod{},
+			refusals: refusals{texts: map[string]string{}, groups: map[string]*refused{}}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r
 	}

@@ -95,13 +95,13 @@ func TestMemoryIsOfOneGrid(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsTriedAgain: on any change of the Grid, and only then; what validation refuses is
-// not.
+// TestForbiddenIsTriedAgain: on any change of the Grid; what validation refuses is not.
 func TestForbiddenIsTriedAgain(t *testing.T) {
 	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
 	r.see("1", time.Time{})
 	r.applied["quota"], r.applied["invalid"] = expand.Applied{Desired: "x"}, expand.Applied{Desired: "x"}
-	r.forbid("quota", false, time.Time{})
+	r.refusals.refuse("quota", "exceeded quota", true, false, time.Time{})
+	r.refusals.refuse("invalid", "spec.selector: required", false, false, time.Time{})
 	if r.see("1", time.Time{}); len(r.applied) != 2 {
 		t.Errorf("forgotten without a change: %v", r.applied)
 	}

@@ -13,8 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusal is what is wrong with a child if the API server will never accept it as it is; nil if
-// another attempt may succeed. exists: the child exists already, so the change may be what is
+// refusal returns why the API server does not accept a child; nil if the same request may succeed
+// immediately. No refusal is final: a port that is taken and a wrong field differ only in the
+// texts. See refusals for when it is tried again. exists: the child exists already, so the change may be what is
 // refused.
 //
 // Server-side apply answers 500 where an object cannot be merged: unknown fields, and list entries
@@ -25,19 +26,19 @@ func refusal(err error, exists bool) *expand.Problem {
 		return nil
 	}
 	s := status.Status()
-	if !final(s) {
+	if !isRefusal(s) {
 		return nil
 	}
 	words := excerpt.Fit(s.Message, maxAnswer)
 	if exists && s.Code == http.StatusUnprocessableEntity && !denied(s) && immutable(s) {
 		return expand.Immutable(words)
 	}
-	remedy := "change the template; it is not retried before that"
+	remedy := "change the template, or remove the cause; it is retried after pauses of 10s to 10m"
 	switch {
 	case lacksRight(err):
-		remedy = "grant the controller the permissions in deploy/grid-controller.yaml; it is retried with back-off"
+		remedy = "grant the controller the permissions in deploy/grid-controller.yaml; it is retried after pauses of 1s to 30s"
 	case forbidden(err):
-		remedy = "remove the cause, then change anything in the Grid, such as an annotation, to trigger a retry"
+		remedy = "remove the cause; it is retried after pauses of 10s to 10m, and when anything in the Grid changes, such as an annotation"
 	}
 	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", words, remedy)}
 }
@@ -69,32 +70,18 @@ func lacksRight(err error) bool {
 	return forbidden(err) && strings.Contains(err.Error(), `" cannot `) && strings.Contains(err.Error(), ` resource "`)
 }
 
-// final reports whether the same request would get the same answer until something changes.
-func final(s metav1.Status) bool {
+// isRefusal reports whether the same request would get the same answer until something changes.
+func isRefusal(s metav1.Status) bool {
 	switch s.Code {
 	case http.StatusUnauthorized:
 		return denied(s)
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		return false
-	case http.StatusForbidden: // a namespace that is going away takes the Grid along
-		return !hasCause(s, "NamespaceTerminating")
 	case http.StatusInternalServerError:
 		return strings.Contains(s.Message, "failed to create typed patch object")
 	default:
 		return s.Code >= 400 && s.Code < 500
 	}
-}
-
-func hasCause(s metav1.Status, cause metav1.CauseType) bool {
-	if s.Details == nil {
-		return false
-	}
-	for _, c := range s.Details.Causes {
-		if c.Type == cause {
-			return true
-		}
-	}
-	return false
 }
 
 // immutable reports whether a validation failed because of the previous state of the object.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"gridproxy/controller/expand"
 
@@ -16,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestRefusal: what is final, and what another attempt may repair (B-22). The server's own words
+// TestRefusal: what is a refusal, and what another attempt may repair immediately (B-22). The server's own words
 // are tested in integration/grids.
 func TestRefusal(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
@@ -37,7 +36,7 @@ func TestRefusal(t *testing.T) {
 		what   string
 		err    error
 		exists bool
-		want   string // the reason; "" if it is tried again
+		want   string // the reason; "" if it is tried again immediately
 	}{
 		{"a policy", policy(422, metav1.StatusReasonInvalid, "no"), true, expand.ReasonRefused},
 		{"a policy that says what validation says", policy(422, metav1.StatusReasonInvalid, "field is immutable"), true, expand.ReasonRefused},
@@ -54,7 +53,7 @@ func TestRefusal(t *testing.T) {
 		{"a request's timeout", apierrors.NewTimeoutError("late", 1), true, ""},
 		{"any other 500", apierrors.NewInternalError(errors.New("etcd")), true, ""},
 		{"503", apierrors.NewServiceUnavailable("starting"), true, ""},
-		{"a namespace that goes away", terminating, false, ""},
+		{"a namespace that goes away", terminating, false, expand.ReasonRefused},
 		{"forbidden", apierrors.NewForbidden(deployments, "web", errors.New("quota")), false, expand.ReasonRefused},
 		{"a right that is missing", apierrors.NewForbidden(deployments, "web", errors.New(`User "x" cannot patch resource "deployments"`)), true, expand.ReasonRefused},
 		{"bad request", apierrors.NewBadRequest("strict decoding"), false, expand.ReasonRefused},
@@ -108,46 +107,18 @@ func TestForbidden(t *testing.T) {
 // TestAnswersAreBounded: what a webhook says is kept for each unit.
 func TestAnswersAreBounded(t *testing.T) {
 	problem := refusal(apierrors.NewBadRequest(strings.Repeat("x", 1<<20)), true)
-	if n := len(problem.Message); n > maxAnswer+200 || !strings.HasSuffix(problem.Message, "it is not retried before that") {
+	if n := len(problem.Message); n > maxAnswer+200 || !strings.HasSuffix(problem.Message, "it is retried after pauses of 10s to 10m") {
 		t.Errorf("%d bytes are kept: ...%s", n, problem.Message[n-100:])
 	}
 }
 
-// TestRights: what the authorizer refused is tried again with a growing pause, and nothing else is.
+// TestRights: the words of a real API server whose authorizer refuses; integration/grids has it
+// restarted.
 func TestRights(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
-	// The words of a real API server: integration/grids has it restarted.
 	denied := apierrors.NewForbidden(deployments, "web", errors.New(`User "system:serviceaccount:gridproxy:grid-controller" cannot patch resource "deployments" in API group "apps" in the namespace "default"`))
 	quota := apierrors.NewForbidden(deployments, "web", errors.New("exceeded quota: pods, requested: 2"))
 	if !lacksRight(fmt.Errorf("applying: %w", denied)) || lacksRight(quota) {
 		t.Error("a right that is missing and a quota are not told apart")
-	}
-	start := time.Unix(1000, 0)
-	r := &remembered{applied: map[string]expand.Applied{}, forbidden: map[string]bool{}}
-	refuse := func(now time.Time) {
-		for child, right := range map[string]bool{"denied": true, "also": true, "quota": false} {
-			r.applied[child] = expand.Applied{}
-			r.forbid(child, right, now)
-		}
-	}
-	now := start
-	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		pause *= time.Second
-		refuse(now)
-		r.see("", now.Add(pause-1))
-		if got := r.rights.wait(now); got != pause || len(r.applied) != 3 {
-			t.Fatalf("the pause is %s, want %s; %d are remembered before its end", got, pause, len(r.applied))
-		}
-		now = now.Add(pause)
-		if r.see("", now); len(r.applied) != 1 {
-			t.Fatalf("after the pause %d are remembered, want the quota's alone", len(r.applied))
-		}
-	}
-	if got := r.rights.wait(now); got != 0 {
-		t.Errorf("nothing is refused and a pause is %s", got)
-	}
-	r.forbid("denied", true, now)
-	if got := r.rights.wait(now); got != firstDenial {
-		t.Errorf("after a success the pause is %s", got)
 	}
 }

@@ -13,11 +13,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestRefusals: what the API server will not take is said in its words and not tried again until something changes.
+// TestRefusals: what the API server will not take is said in its words, and is tried again after a pause.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing"})
 	for _, c := range []struct{ name, template, words string }{
@@ -32,7 +33,26 @@ func TestRefusals(t *testing.T) {
 	w.run("an immutable field", (*world).immutable)
 	w.run("a replacement that was allowed before", (*world).recreated)
 	w.run("an immutable Service", (*world).immutableService)
+	w.run("a port that another Service has", (*world).takenPort)
 	w.run("replicas", (*world).replicas)
+}
+
+// takenPort: a refusal that another object caused ends with its cause, without a change of the Grid.
+func (w *world) takenPort() {
+	spec := corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30123}}}
+	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: spec}
+	w.must(w.client.Create(w.t.Context(), other))
+	w.apply(`{"apiVersion":"superedge.io/v1","kind":"ServiceGrid","metadata":{"name":"port","namespace":"default"},"spec":{"gridUniqKey":"location",
+		"template":{"type":"NodePort","ports":[{"port":80,"nodePort":30123}]}}}`)
+	expect := func(degraded metav1.ConditionStatus, reason string) {
+		wait.Until(w.t, "the ServiceGrid says so", func() error {
+			g, _ := get(w, &v1.ServiceGrid{}, "port")
+			return checkCondition(g.Status.Conditions, v1.ConditionDegraded, degraded, reason, "")
+		})
+	}
+	expect(metav1.ConditionTrue, "Refused")
+	w.must(w.client.Delete(w.t.Context(), other))
+	expect(metav1.ConditionFalse, "AsExpected")
 }
 
 func (w *world) applies(child string) int {

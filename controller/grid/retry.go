@@ -1,0 +1,134 @@
+package grid
+
+import (
+	"slices"
+	"time"
+)
+
+// The first and the last pause before a refused child is tried again; each pause is twice as long
+// as the one before. Missing rights concern everything that the controller does, and an API server
+// that has just started refuses everything, so these are tried sooner.
+const (
+	firstRefusedPause = 10 * time.Second
+	lastRefusedPause  = 10 * time.Minute
+	firstRightsPause  = time.Second
+	lastRightsPause   = 30 * time.Second
+)
+
+// refusals decide when to try again the children of one Grid that the API server has refused: no
+// event says that a port, a quota or a right is available. Of the children that are refused with one
+// text only one is tried, until it is taken.
+type refusals struct {
+	texts  map[string]string   // by child; without the child that is being tried
+	groups map[string]*refused // by text
+}
+
+// refused holds what is known of one text.
+type refused struct {
+	tried     string // the child that was tried last
+	next      time.Time
+	pause     time.Duration
+	rights    bool // the authorizer refused
+	forbidden bool // a change of anything in the Grid may end it
+}
+
+// refuse notes that a child was refused with a text.
+func (r *refusals) refuse(child, text string, forbidden, rights bool, now time.Time) {
+	r.texts[child] = text
+	if r.groups[text] == nil {
+		g := &refused{forbidden: forbidden, rights: rights}
+		g.wait(now)
+		r.groups[text] = g
+	}
+}
+
+// wait begins the next pause.
+func (g *refused) wait(now time.Time) {
+	first, last := firstRefusedPause, lastRefusedPause
+	if g.rights {
+		first, last = firstRightsPause, lastRightsPause
+	}
+	g.pause = min(max(2*g.pause, first), last)
+	g.next = now.Add(g.pause)
+}
+
+// due returns the children to try now. A change of the Grid ends the pauses of refusals that it may
+// end.
+func (r *refusals) due(changed bool, now time.Time) (children []string) {
+	for text, g := range r.groups {
+		switch {
+		case changed && g.forbidden:
+			g.pause = 0
+		case now.Before(g.next):
+			continue
+		}
+		child := r.after(text, g.tried)
+		if child == "" {
+			delete(r.groups, text)
+			continue
+		}
+		delete(r.texts, child)
+		g.tried = child
+		g.wait(now)
+		children = append(children, child)
+	}
+	return children
+}
+
+// after returns the next child by name with a text, and the first one after the last; "" if there is
+// none.
+func (r *refusals) after(text, last string) string {
+	var children []string
+	for child, has := range r.texts {
+		if has == text {
+			children = append(children, child)
+		}
+	}
+	if len(children) == 0 {
+		return ""
+	}
+	slices.Sort(children)
+	if i, found := slices.BinarySearch(children, last); i < len(children) && !found {
+		return children[i]
+	} else if found && i+1 < len(children) {
+		return children[i+1]
+	}
+	return children[0]
+}
+
+// take notes that the API server has taken a child, and returns the others that were refused as it
+// was.
+func (r *refusals) take(child string) (others []string) {
+	var taken []string
+	for text, g := range r.groups {
+		if r.texts[child] == text || g.tried == child {
+			taken = append(taken, text)
+			delete(r.groups, text)
+		}
+	}
+	delete(r.texts, child)
+	for other, text := range r.texts {
+		if slices.Contains(taken, text) {
+			others = append(others, other)
+			delete(r.texts, other)
+		}
+	}
+	return others
+}
+
+// wait returns how long the shortest pause still lasts; 0 if nothing is refused.
+func (r *refusals) wait(now time.Time) (shortest time.Duration) {
+	for _, g := range r.groups {
+		shortest = earliest(shortest, max(g.next.Sub(now), time.Nanosecond))
+	}
+	return shortest
+}
+
+// see notes the version of a Grid, and forgets the refusals of the children to try now.
+func (r *remembered) see(version string, now time.Time) {
+	changed := r.version != version
+	r.version = version
+	for _, child := range r.refusals.due(changed, now) {
+		delete(r.applied, child)
+	}
+}

@@ -1,0 +1,107 @@
+package grid
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func noRefusals() refusals {
+	return refusals{texts: map[string]string{}, groups: map[string]*refused{}}
+}
+
+// TestPauses: no refusal is final; the pauses double up to a limit, and begin again after a success.
+func TestPauses(t *testing.T) {
+	for _, c := range []struct {
+		rights bool
+		want   []time.Duration // in seconds
+	}{
+		{false, []time.Duration{10, 20, 40, 80, 160, 320, 600, 600}},
+		{true, []time.Duration{1, 2, 4, 8, 16, 30, 30}},
+	} {
+		r, now := noRefusals(), time.Unix(1000, 0)
+		for _, pause := range c.want {
+			pause *= time.Second
+			r.refuse("web-a", "taken", false, c.rights, now)
+			if got := r.wait(now); got != pause {
+				t.Fatalf("the pause is %s, want %s", got, pause)
+			}
+			if early := r.due(true, now.Add(pause-1)); len(early) > 0 {
+				t.Fatalf("%v is tried before the end of a pause of %s", early, pause)
+			}
+			now = now.Add(pause)
+			if due := r.due(false, now); !slices.Equal(due, []string{"web-a"}) {
+				t.Fatalf("after a pause of %s %v is tried", pause, due)
+			}
+		}
+		r.take("web-a")
+		if got := r.wait(now); got != 0 {
+			t.Errorf("nothing is refused, and a pause is %s", got)
+		}
+		r.refuse("web-a", "taken", false, c.rights, now)
+		if got := r.wait(now); got != c.want[0]*time.Second {
+			t.Errorf("after a success the pause is %s", got)
+		}
+	}
+}
+
+// TestOneIsTried: of the children that are refused with one text one is tried at a time, another one
+// each time, until one is taken. Then all are.
+func TestOneIsTried(t *testing.T) {
+	r, now := noRefusals(), time.Unix(1000, 0)
+	for _, child := range []string{"web-c", "web-a", "web-b"} {
+		r.refuse(child, "quota", true, false, now)
+	}
+	for i, want := range []string{"web-a", "web-b", "web-c", "web-a"} {
+		now = now.Add(lastRefusedPause)
+		if due := r.due(i == 1, now); !slices.Equal(due, []string{want}) {
+			t.Fatalf("%v is tried, want %s", due, want)
+		}
+		if i < 3 {
+			r.refuse(want, "quota", true, false, now)
+		}
+	}
+	others := r.take("web-a")
+	if slices.Sort(others); !slices.Equal(others, []string{"web-b", "web-c"}) || r.wait(now) != 0 {
+		t.Errorf("%v follow, and the next pause is %s", others, r.wait(now))
+	}
+}
+
+// TestEveryRefusalEnds: however children are refused, tried and taken, no text has two tries within
+// its pause, and once everything is taken, every child is.
+func TestEveryRefusalEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, now := noRefusals(), time.Unix(1000, 0)
+		left := map[string]bool{}
+		for i := range rapid.IntRange(1, 12).Draw(t, "children") {
+			child := fmt.Sprintf("web-%02d", i)
+			left[child] = true
+			r.refuse(child, rapid.SampledFrom([]string{"quota", "port", "field"}).Draw(t, "text"), i%2 == 0, false, now)
+		}
+		open := rapid.IntRange(0, 20).Draw(t, "rounds of refusals")
+		for round := 0; len(left) > 0; round++ {
+			if round > open+20 {
+				t.Fatalf("%v are never taken: %+v", slices.Sorted(maps.Keys(left)), r)
+			}
+			now = now.Add(r.wait(now))
+			due := r.due(rapid.Bool().Draw(t, "changed"), now)
+			if len(due) > 3 {
+				t.Fatalf("%v are tried at once", due)
+			}
+			for len(due) > 0 {
+				child := due[0]
+				due = due[1:]
+				if round < open {
+					r.refuse(child, rapid.SampledFrom([]string{"quota", "port", "field"}).Draw(t, "text"), true, false, now)
+					continue
+				}
+				delete(left, child)
+				due = append(due, r.take(child)...)
+			}
+		}
+	})
+}
