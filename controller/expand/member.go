@@ -138,7 +138,7 @@ func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 func reasonOf(reported string) string {
 	switch reported {
 	case "", "Deleting", "Creating", "Applying", "RollingOut", ReasonEmpty, ReasonInvalidKey, ReasonMissingTemplate, ReasonInvalidTemplate, ReasonNameCollision, ReasonRefused, ReasonImmutableField,
-		ReasonStalled, ReasonTooManyUnits, ReasonPaused, ReasonContested, ReasonUnitLost, ReasonNodesNotReady:
+		ReasonStalled, ReasonTooManyUnits, ReasonPaused, ReasonChildPaused, ReasonContested, ReasonUnitLost, ReasonNodesNotReady:
 		return reported
 	}
 	return ReasonOther

@@ -50,6 +50,8 @@ type Live struct {
 	// condition Progressing with reason ProgressDeadlineExceeded, or of ReplicaFailure. "" if it is
 	// not stuck.
 	Stalled string
+	// Paused is a Deployment's spec.paused.
+	Paused bool
 	// Completed reports whether a rollout of the Deployment was complete once, as its own conditions
 	// say.
 	Completed bool

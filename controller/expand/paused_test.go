@@ -114,6 +114,32 @@ func TestPausedService(t *testing.T) {
 	}
 }
 
+// TestChildPaused: kubectl rollout pause of a child is named, with the command that ends it, unless
+// the template asks for it.
+func TestChildPaused(t *testing.T) {
+	const command = "kubectl rollout resume -n default deployment/web-a"
+	for _, test := range []struct {
+		name, template, reason string
+		updated                int32
+		command                bool
+	}{
+		{"in a rollout", deployment, "ChildPaused", 1, true},
+		{"nothing to roll out", deployment, "", 2, false},
+		{"by the template", strings.Replace(deployment, "{", `{"paused": true, `, 1), "RollingOut", 1, false},
+	} {
+		c := newCluster(t, "a")
+		c.grid.Template = []byte(test.template)
+		c.reconcile()
+		c.objects["web-a"].Paused, c.objects["web-a"].UpdatedReplicas = true, test.updated
+		c.objects["web-a"].StatusReplicas = test.updated
+		c.reconcile()
+		row := c.row("a")
+		check(t, test.name, row.Reason, test.reason)
+		check(t, test.name+": command", strings.Contains(row.Message, command), test.command)
+		check(t, test.name+": on a hub", reasonOf(row.Reason), test.reason)
+	}
+}
+
 // TestNothingHappensInAPausedUnit, whatever happens around it: see TestLife for what may.
 func TestNothingHappensInAPausedUnit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

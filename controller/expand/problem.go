@@ -33,6 +33,7 @@ const (
 	ReasonStalled         = "Stalled"        // the rollout of the child is stuck
 	ReasonTooManyUnits    = "TooManyUnits"   // more than the limit, so no child is created
 	ReasonPaused          = "Paused"         // nothing is changed, because the user wants that
+	ReasonChildPaused     = "ChildPaused"    // a user has paused the rollout of the child
 	ReasonContested       = "Contested"      // another client keeps changing the child
 	ReasonUnitLost        = "UnitLost"       // no Node carries the value
 	ReasonNodesNotReady   = "NodesNotReady"  // no Node of an offline unit is ready

@@ -2,6 +2,7 @@ package expand
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
@@ -64,6 +65,10 @@ func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
 		return v1.UnitFailed, ReasonStalled, fmt.Sprintf("%s %s is stuck: %s", u.kind(), u.Name, u.live.Stalled)
 	}
 	if message := u.rollout(); message != "" {
+		if u.live.Paused && u.template("paused") != true {
+			return v1.UnitProgressing, ReasonChildPaused, fmt.Sprintf("%s, and %s %s is paused; to resume it: kubectl rollout resume -n %s %s/%s",
+				message, u.kind(), u.Name, u.grid.Namespace, strings.ToLower(u.kind()), u.Name)
+		}
 		return v1.UnitProgressing, "RollingOut", message
 	}
 	return v1.UnitReady, "", ""

@@ -85,6 +85,7 @@ func readDeployment(l *expand.Live, d *appsv1.Deployment) {
 	l.TemplateHash = d.Spec.Template.Labels[v1.LabelTemplateHash]
 	l.Selects = matchLabels(d.Spec.Selector)
 	l.Replicas = d.Spec.Replicas
+	l.Paused = d.Spec.Paused
 	l.ObservedGeneration = d.Status.ObservedGeneration
 	l.StatusReplicas, l.ReadyReplicas = d.Status.Replicas, d.Status.ReadyReplicas
 	l.UpdatedReplicas, l.Available = d.Status.UpdatedReplicas, d.Status.AvailableReplicas

@@ -30,3 +30,10 @@ func TestUnservedNeedsNoPlace(t *testing.T) {
 		t.Errorf("%d places are taken by %v: %v", e.removed, w.ended, err)
 	}
 }
+
+// TestPausedChild: what kubectl rollout pause writes is read.
+func TestPausedChild(t *testing.T) {
+	if l, err := live(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}}); err != nil || !l.Paused {
+		t.Errorf("paused is %v: %v", l.Paused, err)
+	}
+}
