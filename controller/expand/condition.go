@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/gridspec"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -235,10 +237,14 @@ func (a *assessment) dated(verdicts map[string]verdict, d distribution) []metav1
 	if v := d.withdrawing(a.Grid); v != nil {
 		verdicts[v1.ConditionWithdrawing] = *v
 	}
+	if a.FederationOff {
+		m := gridspec.FederationOff()
+		verdicts[v1.ConditionNotDistributed] = verdict{metav1.ConditionTrue, m.Reason, m.Wrong + ": " + m.Remedy}
+	}
 	var all []metav1.Condition
 	for _, of := range []string{
 		v1.ConditionReady, v1.ConditionProgressing, v1.ConditionDegraded, v1.ConditionDeletionHeld, v1.ConditionRekeyed,
-		v1.ConditionWithdrawing, v1.ConditionReconciling, v1.ConditionStalled,
+		v1.ConditionWithdrawing, v1.ConditionNotDistributed, v1.ConditionReconciling, v1.ConditionStalled,
 	} {
 		v, found := verdicts[of]
 		if !found {

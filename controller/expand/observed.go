@@ -106,6 +106,9 @@ type Observed struct {
 	Misplaced []Pod
 	// Fleet are the clusters that the Grid is distributed to. nil: it is not distributed.
 	Fleet []Member
+	// FederationOff reports whether the Grid asks to be distributed and this controller does not
+	// distribute Grids.
+	FederationOff bool
 	// Pruned are the templates that a Prune has removed since Status was written.
 	Pruned []string
 	// Memo is the same one for all observed states of a Grid, or nil.

@@ -58,6 +58,12 @@ func reportedGrid(r *v1alpha1.GridReport) types.UID {
 	return types.UID(uid)
 }
 
+// federationOff reports whether a Grid asks to be distributed although this controller does not
+// distribute Grids.
+func (r *reconciler) federationOff(o client.Object) bool {
+	return !r.distributes && o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated
+}
+
 // fleet is what is known of the clusters that a Grid is distributed to; nil: it is not distributed.
 // Nothing in it may be written to.
 func (r *reconciler) fleet(ctx context.Context, o client.Object) ([]expand.Member, error) {

@@ -14,12 +14,13 @@ import (
 
 // The reasons of Events that are not the reason of a row or of a condition.
 const (
-	eventUnitReturned = "UnitReturned"
-	eventUnitRemoved  = "UnitRemoved"
-	eventHeld         = "DeletionHeld"
-	eventRekeyed      = "Rekeyed"
-	eventWithdrawing  = "Withdrawing"
-	eventTooManyNew   = "TooManyNewUnits"
+	eventUnitReturned   = "UnitReturned"
+	eventUnitRemoved    = "UnitRemoved"
+	eventHeld           = "DeletionHeld"
+	eventRekeyed        = "Rekeyed"
+	eventWithdrawing    = "Withdrawing"
+	eventNotDistributed = "NotDistributed"
+	eventTooManyNew     = "TooManyNewUnits"
 )
 
 // notice is an Event to come.
@@ -37,7 +38,10 @@ const maxNote = 1024
 // in between. Units to which the same happens have one Event.
 func notices(before, after v1.WorkloadGridStatus) []notice {
 	var all []notice
-	for _, of := range []struct{ condition, event string }{{v1.ConditionDeletionHeld, eventHeld}, {v1.ConditionRekeyed, eventRekeyed}, {v1.ConditionWithdrawing, eventWithdrawing}} {
+	for _, of := range []struct{ condition, event string }{
+		{v1.ConditionDeletionHeld, eventHeld}, {v1.ConditionRekeyed, eventRekeyed}, {v1.ConditionWithdrawing, eventWithdrawing},
+		{v1.ConditionNotDistributed, eventNotDistributed},
+	} {
 		now, was := condition(after, of.condition), condition(before, of.condition)
 		if isTrue(now) && (!isTrue(was) || was.Reason != now.Reason) {
 			all = append(all, notice{corev1.EventTypeWarning, of.event, now.Message})

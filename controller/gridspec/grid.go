@@ -3,6 +3,7 @@ package gridspec
 import (
 	v1 "gridproxy/controller/api/v1"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -14,6 +15,8 @@ type Grid struct {
 	// Idle reports whether nothing is done for the Grid: it is being deleted, or belongs to another
 	// cluster.
 	Idle bool
+	// NotDistributed reports whether the Grid has that condition.
+	NotDistributed bool
 }
 
 // IsDistributed reports whether a Grid represents another cluster (superedge.io/dis), which expands
@@ -23,22 +26,26 @@ func IsDistributed(o metav1.Object) bool {
 	return found
 }
 
-func named(s Spec, o metav1.Object) Grid {
-	return Grid{Spec: s, Namespace: o.GetNamespace(), Name: o.GetName(), Annotations: o.GetAnnotations(), Idle: o.GetDeletionTimestamp() != nil || IsDistributed(o)}
+func named(s Spec, o metav1.Object, status v1.GridStatus) Grid {
+	return Grid{
+		Spec: s, Namespace: o.GetNamespace(), Name: o.GetName(), Annotations: o.GetAnnotations(),
+		Idle:           o.GetDeletionTimestamp() != nil || IsDistributed(o),
+		NotDistributed: meta.IsStatusConditionTrue(status.Conditions, v1.ConditionNotDistributed),
+	}
 }
 
 // FromDeploymentGrid is the Grid in a DeploymentGrid.
 func FromDeploymentGrid(g *v1.DeploymentGrid) Grid {
-	return named(OfWorkload(DeploymentGrid, g.Spec), g)
+	return named(OfWorkload(DeploymentGrid, g.Spec), g, g.Status.GridStatus)
 }
 
 // FromStatefulSetGrid is the Grid in a StatefulSetGrid.
 func FromStatefulSetGrid(g *v1.StatefulSetGrid) Grid {
-	return named(OfWorkload(StatefulSetGrid, g.Spec), g)
+	return named(OfWorkload(StatefulSetGrid, g.Spec), g, g.Status.GridStatus)
 }
 
 // FromServiceGrid is the Grid in a ServiceGrid.
-func FromServiceGrid(g *v1.ServiceGrid) Grid { return named(OfService(g.Spec), g) }
+func FromServiceGrid(g *v1.ServiceGrid) Grid { return named(OfService(g.Spec), g, g.Status.GridStatus) }
 
 // ReadGrid is the Grid of a kind that decode reads into the Go type of that kind.
 func ReadGrid(k Kind, decode func(into any) error) (Grid, error) {

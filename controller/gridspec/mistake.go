@@ -19,6 +19,7 @@ const (
 	ReasonMissingTemplate = "MissingTemplate" // the Grid has no template of the unit's name
 	ReasonInvalidTemplate = "InvalidTemplate" // a template that no child can be made from
 	ReasonNoUnits         = "NoUnits"         // no Node carries the key; of a Grid
+	ReasonFederationOff   = "FederationOff"   // the controller does not distribute Grids; of a Grid
 )
 
 // Mistake is what is wrong with a Grid as it is written, whatever children exist.
@@ -39,6 +40,15 @@ func (s Spec) KeyMistake() *Mistake {
 		return &Mistake{ReasonInvalidKey, fmt.Sprintf("spec.gridUniqKey is %q", s.Key), v1.MessageKeyInvalid}
 	}
 	return nil
+}
+
+// FederationOff returns what is wrong with a Grid that asks to be distributed, where the controller
+// does not distribute Grids.
+func FederationOff() Mistake {
+	return Mistake{
+		ReasonFederationOff, `the label superedge.io/fed: "yes" has no effect, because this grid-controller does not distribute Grids`,
+		"run it with --federation=hub, or remove the label",
+	}
 }
 
 // WithoutUnits is what is wrong if no Node has a value for the Grid's key. nodeKeys are those that

@@ -45,6 +45,7 @@ const (
 	gridWithoutUnits = "GP0502"
 	missingTemplate  = "GP0503"
 	invalidTemplate  = "GP0504"
+	notDistributed   = "GP0505"
 )
 
 // Codes are all codes, sorted by ID.
@@ -69,6 +70,7 @@ func Codes() []Code {
 		{gridWithoutUnits, Error, "No Node carries the key of a Grid"},
 		{missingTemplate, Error, "Missing template of a Grid"},
 		{invalidTemplate, Error, "Invalid template of a Grid"},
+		{notDistributed, Warning, "Grid that is not distributed"},
 	}
 }
 

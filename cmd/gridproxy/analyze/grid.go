@@ -48,6 +48,10 @@ func (a *analysis) gridMistakes() {
 		if known[g.Key] == nil && len(a.nodes) > 0 {
 			known[g.Key] = &gridspec.NodeLabels{Keys: a.carried, Values: a.values(g.Key)}
 		}
+		if g.NotDistributed {
+			m := gridspec.FederationOff()
+			a.found[notDistributed] = append(a.found[notDistributed], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(m.Wrong, m.Remedy)})
+		}
 		for _, m := range g.Mistakes(known[g.Key]) {
 			code := gridCode(m.Reason)
 			a.found[code] = append(a.found[code], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(m.Wrong, m.Remedy)})

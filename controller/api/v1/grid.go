@@ -185,6 +185,9 @@ const (
 	// ConditionWithdrawing: clusters have the Grid although it is not meant for them any more. It
 	// exists only while it is True.
 	ConditionWithdrawing = "Withdrawing"
+	// ConditionNotDistributed: the Grid asks to be distributed, and the controller does not distribute
+	// Grids. It exists only while it is True.
+	ConditionNotDistributed = "NotDistributed"
 	// ConditionIdle: the Grid represents another cluster, so it has no children here.
 	ConditionIdle = "Idle"
 	// ConditionReconciling and ConditionStalled are for kstatus (sigs.k8s.io/cli-utils), by which
