@@ -65,6 +65,9 @@ func (g Grid) spec() gridspec.Spec {
 	return gridspec.Spec{Kind: g.Kind, Key: g.Key, Template: g.Template, Pool: g.Pool, Templates: g.Templates, Default: g.Default}
 }
 
+// ServiceNames returns the names of Services that its templates in use name.
+func (g Grid) ServiceNames() []string { return g.spec().ServiceNames() }
+
 func fromObject(o metav1.Object, s gridspec.Spec) Grid {
 	return Grid{
 		Kind: s.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(),

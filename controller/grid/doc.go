@@ -14,6 +14,7 @@
 //	refusal.go     which errors of the API server are refusals; retry.go: when these are retried
 //	status.go      how the status is written; notice.go: which Events are sent
 //	memory.go      what is remembered between reconciles
+//	missing_service.go  which Services StatefulSetGrids name in vain
 //	misplaced.go   how Pods outside their unit are found
 //
 // Conditions, names of children and all other decisions about children are in package expand.

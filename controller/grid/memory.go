@@ -52,6 +52,7 @@ type remembered struct {
 	// version is the Grid's last known version without its status.
 	version  string
 	refusals refusals
+	missing  map[string]missingService // by name
 	// outrun is in how many consecutive reconciles other writers were always faster at writing a
 	// child.
 	outrun int

@@ -74,6 +74,10 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	known.flips = plan.Flips
 	e := execution{reconciler: r, object: o, known: known, observed: &observed, last: last, notices: tooManyNew(plan.Refused, observed)}
 	failed := e.run(ctx, plan.Steps)
+	unnamed, recheck, err := r.checkServices(ctx, observed.Grid, known)
+	failed = errors.Join(failed, err)
+	e.notices = append(e.notices, unnamed...)
+	e.again = earliest(e.again, recheck)
 	e.again = earliest(e.again, known.afterRace(e.outrun))
 	// Children do not wait for what is found out about Pods.
 	astray, unsought := r.misplaced.searchOnce(ctx, observed, known)

@@ -1,6 +1,7 @@
 package gridspec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +20,7 @@ const (
 	ReasonMissingTemplate = "MissingTemplate" // the Grid has no template of the unit's name
 	ReasonInvalidTemplate = "InvalidTemplate" // a template that no child can be made from
 	ReasonNoUnits         = "NoUnits"         // no Node carries the key; of a Grid
+	ReasonMissingService  = "MissingService"  // serviceName names no Service; of a StatefulSetGrid
 	ReasonFederationOff   = "FederationOff"   // the controller does not distribute Grids; of a Grid
 )
 
@@ -40,6 +42,32 @@ func (s Spec) KeyMistake() *Mistake {
 		return &Mistake{ReasonInvalidKey, fmt.Sprintf("spec.gridUniqKey is %q", s.Key), v1.MessageKeyInvalid}
 	}
 	return nil
+}
+
+// WithoutService returns what is wrong with a StatefulSetGrid if no Service has the name that a
+// template says.
+func WithoutService(name string) Mistake {
+	return Mistake{
+		ReasonMissingService, fmt.Sprintf("serviceName is %q, and there is no such Service, so the Pods have no DNS names of their own", name),
+		"create a headless Service of that name, or correct serviceName; the Service of a ServiceGrid has the Grid's name and -svc behind it",
+	}
+}
+
+// ServiceNames returns the serviceNames of a StatefulSetGrid's templates in use, sorted. A template
+// that is wrong, or that says none, has none.
+func (s Spec) ServiceNames() []string {
+	if s.Kind != StatefulSetGrid {
+		return nil
+	}
+	names := map[string]bool{}
+	used := append(slices.Sorted(maps.Values(s.Templates)), s.defaultTemplate())
+	for _, template := range slices.Compact(used) {
+		spec, _ := s.Decoded(cmp.Or(template, v1.DefaultTemplate))
+		if name, _ := spec["serviceName"].(string); name != "" {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // FederationOff returns what is wrong with a Grid that asks to be distributed, where the controller

@@ -46,6 +46,7 @@ const (
 	missingTemplate  = "GP0503"
 	invalidTemplate  = "GP0504"
 	notDistributed   = "GP0505"
+	missingService   = "GP0506"
 )
 
 // Codes are all codes, sorted by ID.
@@ -71,6 +72,7 @@ func Codes() []Code {
 		{missingTemplate, Error, "Missing template of a Grid"},
 		{invalidTemplate, Error, "Invalid template of a Grid"},
 		{notDistributed, Warning, "Grid that is not distributed"},
+		{missingService, Warning, "Missing Service of a StatefulSetGrid"},
 	}
 }
 

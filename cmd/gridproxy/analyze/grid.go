@@ -41,6 +41,7 @@ func gridAnnotations(k gridspec.Kind) []string {
 // gridMistakes finds what is wrong with Grids.
 func (a *analysis) gridMistakes() {
 	known := map[string]*gridspec.NodeLabels{} // by key
+	services := a.serviceNames()
 	for _, g := range a.grids {
 		if problem, remedy := misnamedAnnotation(g.Annotations, gridAnnotations(g.Kind)); problem != "" {
 			a.found[misnamed] = append(a.found[misnamed], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(problem, remedy)})
@@ -52,11 +53,31 @@ func (a *analysis) gridMistakes() {
 			m := gridspec.FederationOff()
 			a.found[notDistributed] = append(a.found[notDistributed], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(m.Wrong, m.Remedy)})
 		}
+		for _, name := range g.ServiceNames() {
+			if !services[g.Namespace+"/"+name] && len(a.snapshot.Services) > 0 { // else nothing is known of Services
+				m := gridspec.WithoutService(name)
+				a.found[missingService] = append(a.found[missingService], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(m.Wrong, m.Remedy)})
+			}
+		}
 		for _, m := range g.Mistakes(known[g.Key]) {
 			code := gridCode(m.Reason)
 			a.found[code] = append(a.found[code], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(m.Wrong, m.Remedy)})
 		}
 	}
+}
+
+// serviceNames holds the Services, and those that the ServiceGrids make, as namespace/name.
+func (a *analysis) serviceNames() map[string]bool {
+	names := map[string]bool{}
+	for _, svc := range a.snapshot.Services {
+		names[svc.Namespace+"/"+svc.Name] = true
+	}
+	for _, g := range a.config.Grids {
+		if g.Kind == gridspec.ServiceGrid {
+			names[g.Namespace+"/"+topology.ServiceName(g.Name)] = true
+		}
+	}
+	return names
 }
 
 // values are those that Nodes have for a key, sorted.
