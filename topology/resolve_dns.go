@@ -243,11 +243,14 @@ func addrHostname(addr netip.Addr) string {
 	return name
 }
 
+// compareDNSEndpoints is the order of Endpoints. Ports are compared only if all else is equal:
+// cmp.Or has all of its arguments made.
 func compareDNSEndpoints(a, b dnsview.Endpoint) int {
-	return cmp.Or(
-		cmp.Compare(a.Hostname, b.Hostname), a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node),
-		slices.CompareFunc(a.Ports, b.Ports, func(a, b dnsview.Port) int {
-			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
-		}),
-	)
+	order := cmp.Or(cmp.Compare(a.Hostname, b.Hostname), a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
+	if order != 0 {
+		return order
+	}
+	return slices.CompareFunc(a.Ports, b.Ports, func(a, b dnsview.Port) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+	})
 }

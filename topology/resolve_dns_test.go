@@ -274,3 +274,24 @@ func TestAddrHostname(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkNamesOfLargeService is a decision about 16 slices of 1,000 endpoints and 100 ports.
+func BenchmarkNamesOfLargeService(b *testing.B) {
+	s := Snapshot{Node: "me", Nodes: map[string]labels.Set{"me": {}}, Namespaces: []string{"default"}}
+	s.Services = []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}}
+	for i := range 16 {
+		var endpoints []string
+		for n := range 1000 {
+			endpoints = append(endpoints, fmt.Sprintf("10.%d.%d.%d@me", i, n/250, n%250))
+		}
+		slice := sliceOf("db", fmt.Sprintf("db-%d", i), endpoints...)
+		slice.Ports = nil
+		for n := range int32(100) {
+			slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: new(fmt.Sprintf("port-%d", n)), Port: new(8000 + n)})
+		}
+		s.Slices = append(s.Slices, NewSliceWithNames(slice))
+	}
+	for b.Loop() {
+		ResolveDNS(s, Config{})
+	}
+}
