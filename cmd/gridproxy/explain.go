@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/driver"
@@ -16,6 +18,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/names"
 	"gridproxy/topology"
+	"gridproxy/topology/similar"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -140,7 +143,11 @@ func (f explainFlags) run(ctx context.Context, in *inputs, args []string, std co
 		}
 	}
 	if in.NodeName == "" {
-		return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either`))
+		offer := ""
+		if !f.all && f.dns == "" {
+			offer = "; --all-nodes shows a line for each Node"
+		}
+		return command.NewUsageError(fmt.Errorf(`--node-name "": want the name of the Node whose view is explained; NODE_NAME is not set either%s`, offer))
 	}
 	if f.dns != "" {
 		return explainName(ctx, in, f.dns, std)
@@ -160,12 +167,28 @@ func explainAll(ctx context.Context, in *inputs, namespace string, std command.S
 	if snapshot.Services, err = explain.InNamespace(snapshot, namespace); err != nil {
 		return err
 	}
+	if err := in.checkNode(snapshot); err != nil {
+		return err
+	}
 	in.saySaved()
 	if text := unknownNode(snapshot); text != "" {
 		in.warn(text)
 	}
 	all := explain.Summaries(snapshot, in.Topology())
 	return command.PrintAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteServices(w, all) })
+}
+
+// checkNode returns an error if the source has Nodes, and the one whose view is explained is not
+// among them.
+func (in *inputs) checkNode(s topology.Snapshot) error {
+	if _, known := s.Nodes[s.Node]; known || len(s.Nodes) == 0 || in.saved != nil {
+		return nil
+	}
+	hint := "check --node-name"
+	if names := similar.Names(s.Node, slices.Sorted(maps.Keys(s.Nodes))); len(names) > 0 {
+		hint = "similar names are " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("the source has no Node %q: %s", s.Node, hint)
 }
 
 // explainName prints what DNS says about one name.
@@ -181,6 +204,9 @@ func explainName(ctx context.Context, in *inputs, text string, std command.Stdio
 	}
 	if snapshot.Namespaces == nil {
 		return errNoNames()
+	}
+	if err := in.checkNode(snapshot); err != nil {
+		return err
 	}
 	in.saySaved()
 	a := explain.DNS(snapshot, in.Topology(), names.Config{Domain: in.DNS.Domain, TTL: names.DefaultTTL, NameServer: in.DNS.Service}, name)
@@ -206,14 +232,19 @@ func explainService(ctx context.Context, in *inputs, name types.NamespacedName, 
 	if err != nil {
 		return err
 	}
+	if err := in.checkNode(snapshot); err != nil {
+		return err
+	}
 	o := in.Options
 	view := topology.Resolve(snapshot, o.Topology())
 	e, err := explain.Service(snapshot, o.Topology(), view, name)
 	if err != nil {
 		return err
 	}
-	if in.saved != nil {
+	if in.saved != nil { // which has some Nodes alone
 		e.State = in.stateLine()
+	} else {
+		e.Notes = append(e.Notes, explain.UncarriedKeys(snapshot, e.Keys)...)
 	}
 	if o.Rules().IgnoreExternalIPs && len(explain.ExternalIPs(snapshot, name)) > 0 {
 		e.Notes = append(e.Notes, "its externalIPs are ignored: feature gate "+options.GateExternalIPs+" is false")

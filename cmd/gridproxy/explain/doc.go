@@ -9,6 +9,7 @@
 //	evidence.go     the notes about rules that this kernel refuses
 //	servers.go      the lines about virtual servers; package driver finds them
 //	table.go        prints the answer: the order and the wording of its lines
+//	keys.go          keys that no Node has
 //	names.go        parses the name of the Service, and suggests similar ones
 //
 // A Summary is such an answer in one line, for many Services or many nodes; its endpoints are those
