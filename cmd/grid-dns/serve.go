@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -56,7 +57,7 @@ func newServe(std command.Stdio) *cobra.Command {
 func serve(ctx context.Context, o options, log *slog.Logger) error {
 	build := command.ThisBuild()
 	log.Info("starting", "version", build.Version, "commit", build.Commit)
-	a := &answers{own: o.addrs, resolvConf: o.resolvConf, zone: &clusterzone.Handler{}, upstreams: &upstreams.Handler{}, log: log, first: make(chan struct{})}
+	a := &answers{own: o.addrs, resolvConf: o.resolvConf, zone: &clusterzone.Handler{Random: rand.Uint64}, upstreams: &upstreams.Handler{}, log: log, first: make(chan struct{})}
 	defer a.upstreams.Close()
 	plugins := register(a.zone, a.upstreams)
 	var serving atomic.Pointer[[]netip.AddrPort]

@@ -14,9 +14,10 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
-	_ "github.com/coredns/coredns/plugin/cache"   // a plugin of the server
-	_ "github.com/coredns/coredns/plugin/errors"  // a plugin of the server
-	_ "github.com/coredns/coredns/plugin/metrics" // a plugin of the server
+	_ "github.com/coredns/coredns/plugin/cache"       // a plugin of the server
+	_ "github.com/coredns/coredns/plugin/errors"      // a plugin of the server
+	_ "github.com/coredns/coredns/plugin/loadbalance" // a plugin of the server
+	_ "github.com/coredns/coredns/plugin/metrics"     // a plugin of the server
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,8 +39,9 @@ func register(zone *clusterzone.Handler, forwards *upstreams.Handler) *registere
 		return zone
 	}))
 	plugin.Register(upstreams.Name, r.inChain(func(plugin.Handler) plugin.Handler { return forwards }))
-	// Names of the cluster are before the cache: what changed is in the answers at once.
-	dnsserver.Directives = []string{"prometheus", "errors", clusterzone.Name, "cache", upstreams.Name}
+	// loadbalance shuffles the addresses that the plugins after it answer. Names of the cluster are
+	// before the cache: what changed is in the answers at once.
+	dnsserver.Directives = []string{"prometheus", "errors", "loadbalance", clusterzone.Name, "cache", upstreams.Name}
 	return &r
 }
 
@@ -61,7 +63,7 @@ func configuration(metrics string) string {
 	if metrics != "" {
 		fmt.Fprintf(&b, "\tprometheus %s\n", metrics)
 	}
-	fmt.Fprintf(&b, "\t%s\n\tcache 30 {\n\t\tserve_stale 24h verify 200ms\n\t\tservfail 1s\n\t}\n\t%s\n}\n", clusterzone.Name, upstreams.Name)
+	fmt.Fprintf(&b, "\tloadbalance\n\t%s\n\tcache 30 {\n\t\tserve_stale 24h verify 200ms\n\t\tservfail 1s\n\t}\n\t%s\n}\n", clusterzone.Name, upstreams.Name)
 	return b.String()
 }
 

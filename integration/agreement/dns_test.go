@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -151,7 +152,7 @@ func newClusterZone(view topology.DNSView) plugin.Handler {
 		NameServer:  types.NamespacedName{Namespace: dnsNamespace, Name: dnsService},
 		ServerAddrs: []netip.Addr{netip.MustParseAddr("169.254.20.12"), netip.MustParseAddr("fd00:6772:6964::12")},
 	}
-	h := &clusterzone.Handler{Next: dnsNext{}, Upstream: dnsUpstream{}}
+	h := &clusterzone.Handler{Next: dnsNext{}, Upstream: dnsUpstream{}, Random: rand.Uint64}
 	h.Serve(zone.New(config, view.Names(), dnsSerial))
 	return h
 }

@@ -1,7 +1,9 @@
 package names
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 	"sort"
 	"strings"
 
@@ -15,8 +17,8 @@ import (
 // truncated, and says so.
 const MaxRecords = 4096
 
-// maxExamined is how many pairs of an endpoint and a port one lookup looks at: a Service of 1,000
-// endpoints with 65 ports each. Slices may have thousands of ports.
+// maxExamined is how many steps one lookup takes at most. An endpoint is one step, and so is each
+// port of a list that the endpoint before it does not share. Slices may have thousands of ports.
 const maxExamined = 1 << 16
 
 // NoPort is the Port of a Record of something that has no port.
@@ -42,8 +44,10 @@ type Record struct {
 }
 
 // Lookup returns the records of a name that is relative to the cluster domain, in lower case and
-// without a dot at its end. A name may exist without records.
-func (z *Zone) Lookup(name string, want Want) (records []Record, exists bool) {
+// without a dot at its end. A name may exist without records. The records begin with number start,
+// modulo their count, and go on with the first one after the last. So a random start makes each
+// record equally often the first one, and one of those that fit into a message.
+func (z *Zone) Lookup(name string, want Want, start uint64) (records []Record, exists bool) {
 	q, ok := parse(name)
 	if !ok {
 		return nil, false
@@ -57,7 +61,10 @@ func (z *Zone) Lookup(name string, want Want) (records []Record, exists bool) {
 	if q.service == "" {
 		return nil, true
 	}
-	c := collection{question: q, want: want}
+	c := collection{question: q, want: want, limit: MaxRecords, start: start}
+	if want == WantFirst {
+		c.limit = 1
+	}
 	if q.tree == podTree {
 		c.pod()
 	} else if e, found := z.services.get(types.NamespacedName{Namespace: q.namespace, Name: q.service}); found {
@@ -66,26 +73,21 @@ func (z *Zone) Lookup(name string, want Want) (records []Record, exists bool) {
 	return c.records, c.exists
 }
 
+// unnamedPort takes the place of an empty list: it has one port without name and number.
+var unnamedPort = []dnsview.Port{{}}
+
 // collection is the records of a question in the making.
 type collection struct {
 	question
 	want     Want
+	limit    int    // of records
+	start    uint64 // the number of the first record
 	records  []Record
 	exists   bool
 	examined int
-}
 
-// full says that no further record may change the answer, or is allowed in it.
-func (c *collection) full() bool {
-	return c.examined >= maxExamined || len(c.records) >= MaxRecords || c.want == WantFirst && len(c.records) > 0
-}
-
-func (c *collection) add(owner string, addr netip.Addr, port int32) {
-	c.exists = true
-	if c.want == WantIPv4 && !addr.Is4() || c.want == WantIPv6 && addr.Is4() {
-		return
-	}
-	c.records = append(c.records, Record{Owner: owner, Addr: addr, Port: port})
+	list  *dnsview.Port // the first of the list that was examined last, which identifies it
+	ports []int32       // the numbers of those in the list that the question asks for
 }
 
 // pod adds the address that the name of a Pod spells. Such a name is never checked against the Pods
@@ -103,7 +105,10 @@ func (c *collection) pod() {
 	if c.want == WantServices {
 		owner = c.question.service + "." + c.namespace + "." + podTree
 	}
-	c.add(owner, addr.Unmap(), 0)
+	c.exists = true
+	if c.wants(addr.Unmap()) {
+		c.records = []Record{{Owner: owner, Addr: addr.Unmap()}}
+	}
 }
 
 func (c *collection) service(e *entry) {
@@ -116,18 +121,13 @@ func (c *collection) service(e *entry) {
 	case c.endpoint != "":
 		c.endpointsNamed(e)
 	case e.Kind == dnsview.Headless:
-		for i := range e.Endpoints {
-			if c.full() {
-				return
-			}
-			c.addEndpoint(e, &e.Endpoints[i], e.Endpoints[i].Hostname)
-		}
+		c.collect(e, len(e.Endpoints), func(i int) *dnsview.Endpoint { return &e.Endpoints[i] })
 	default:
-		c.eachPort(e.Ports, func(port int32) {
-			for _, addr := range e.ClusterIPs {
-				c.add(e.name, addr.Unmap(), port)
-			}
-		})
+		all := make([]dnsview.Endpoint, len(e.ClusterIPs))
+		for i, addr := range e.ClusterIPs {
+			all[i] = dnsview.Endpoint{Addr: addr, Ports: e.Ports}
+		}
+		c.collect(e, len(all), func(i int) *dnsview.Endpoint { return &all[i] })
 	}
 }
 
@@ -154,54 +154,96 @@ func (c *collection) endpointsNamed(e *entry) {
 // endpointsOf adds the endpoints of a hostname, and says whether there are any. They belong to the
 // name that was asked for.
 func (c *collection) endpointsOf(e *entry, hostname string) bool {
-	first, found := sort.Find(len(e.byHostname), func(i int) int {
-		return strings.Compare(hostname, e.hostname(e.byHostname[i]))
-	})
-	for _, i := range e.byHostname[first:] {
-		if e.hostname(i) != hostname || c.full() {
-			break
-		}
-		c.addEndpoint(e, &e.Endpoints[i], c.endpoint)
-	}
+	compare := func(i int32, hostname string) int { return strings.Compare(e.hostname(i), hostname) }
+	first, found := slices.BinarySearchFunc(e.byHostname, hostname, compare)
+	all := e.byHostname[first:]
+	all = all[:sort.Search(len(all), func(i int) bool { return e.hostname(all[i]) != hostname })]
+	c.collect(e, len(all), func(i int) *dnsview.Endpoint { return &e.Endpoints[all[i]] })
 	return found
 }
 
-// addEndpoint adds an endpoint, with each port that is wanted.
-func (c *collection) addEndpoint(e *entry, endpoint *dnsview.Endpoint, hostname string) {
-	owner, added := "", false
-	c.eachPort(endpoint.Ports, func(port int32) {
-		if c.want == WantServices && owner == "" {
-			owner = hostname + "." + e.name
+// collect adds the records of some of a Service's endpoints, or of its cluster IPs, which have no
+// hostname. It counts all records first, because each must be equally often the first one.
+func (c *collection) collect(e *entry, n int, at func(int) *dnsview.Endpoint) {
+	total := 0
+	for i := range n {
+		if c.examined >= maxExamined || c.want == WantFirst && total > 0 {
+			n = i // the others are left out
+			break
 		}
-		if c.want == WantServices || !added { // an address has no port
-			c.add(owner, endpoint.Addr.Unmap(), port)
+		total += len(c.portsOf(at(i)))
+	}
+	if total == 0 {
+		return
+	}
+	skip, missing := int(c.start%uint64(total)), min(total, c.limit)
+	for i := 0; missing > 0; i = (i + 1) % n {
+		endpoint := at(i)
+		ports := c.portsOf(endpoint)
+		if skip >= len(ports) {
+			skip -= len(ports)
+			continue
 		}
-		added = true
-	})
+		ports = ports[skip:min(len(ports), skip+missing)]
+		skip, missing = 0, missing-len(ports)
+		owner := c.ownerOf(e, endpoint)
+		for _, port := range ports {
+			c.records = append(c.records, Record{Owner: owner, Addr: endpoint.Addr.Unmap(), Port: port})
+		}
+	}
 }
 
-// eachPort calls f for each port that the question asks for. What has no port answers as one
-// without name and number.
-func (c *collection) eachPort(ports []dnsview.Port, f func(number int32)) {
-	if len(ports) == 0 {
-		ports = []dnsview.Port{{}}
+// ownerOf returns the name that an endpoint is listed with; "" if no name is listed.
+func (c *collection) ownerOf(e *entry, endpoint *dnsview.Endpoint) string {
+	hostname := cmp.Or(c.endpoint, endpoint.Hostname)
+	switch {
+	case c.want != WantServices:
+		return ""
+	case hostname == "": // of a cluster IP
+		return e.name
 	}
+	return hostname + "." + e.name
+}
+
+// portsOf returns the ports of the records that an endpoint adds: each that the question asks for,
+// or one of these if addresses are wanted, because an address has no port.
+func (c *collection) portsOf(e *dnsview.Endpoint) []int32 {
+	ports := e.Ports
+	if len(ports) == 0 {
+		ports = unnamedPort
+	}
+	c.examined++
+	if c.list != &ports[0] {
+		c.list, c.ports = &ports[0], c.matching(ports)
+		c.examined += len(ports)
+	}
+	c.exists = c.exists || len(c.ports) > 0
+	switch {
+	case !c.wants(e.Addr.Unmap()):
+		return nil
+	case c.want != WantServices:
+		return c.ports[:min(1, len(c.ports))]
+	}
+	return c.ports
+}
+
+// matching returns the numbers of the ports that the question asks for.
+func (c *collection) matching(ports []dnsview.Port) (numbers []int32) {
 	for _, p := range ports {
-		if c.full() {
-			return
-		}
-		c.examined++
 		if !asksFor(c.port, p.Name) || !asksFor(c.protocol, p.Protocol) {
 			continue
 		}
 		if p.Number < 1 {
 			p.Number = NoPort
 		}
-		f(p.Number)
-		if c.want != WantServices {
-			return
-		}
+		numbers = append(numbers, p.Number)
 	}
+	return numbers
+}
+
+// wants reports whether records of an address are wanted.
+func (c *collection) wants(addr netip.Addr) bool {
+	return c.want != WantIPv4 && c.want != WantIPv6 || addr.Is4() == (c.want == WantIPv4)
 }
 
 // asksFor says whether a part of a question asks for a value. An empty part asks for any.

@@ -30,7 +30,8 @@ var errNoName = errors.New("the name does not exist")
 // backend gives CoreDNS the records of one query.
 type backend struct {
 	zone     *names.Zone
-	reverse  bool // the query is in a reverse zone, where only addresses have records
+	reverse  bool   // the query is in a reverse zone, where only addresses have records
+	start    uint64 // the number of the first record, see names.Zone.Lookup
 	upstream Upstreamer
 }
 
@@ -88,7 +89,7 @@ func (b *backend) Records(_ context.Context, state request.Request, _ bool) ([]m
 		}
 		return nil, errNoName
 	}
-	records, exists := b.zone.Lookup(name, wanted(state.QType()))
+	records, exists := b.zone.Lookup(name, wanted(state.QType()), b.start)
 	if !exists {
 		return nil, errNoName
 	}

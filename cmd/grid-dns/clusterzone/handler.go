@@ -32,6 +32,9 @@ type Upstreamer interface {
 type Handler struct {
 	Next     plugin.Handler
 	Upstream Upstreamer
+	// Random returns the number of the record that an answer begins with. It is safe for concurrent
+	// use.
+	Random func() uint64
 
 	zone atomic.Pointer[names.Zone]
 }
@@ -62,7 +65,7 @@ func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	if t := state.QType(); t == dns.TypeAXFR || t == dns.TypeIXFR {
 		return dns.RcodeRefused, nil
 	}
-	b := &backend{zone: z, reverse: zone != z.Domain(), upstream: h.Upstream}
+	b := &backend{zone: z, reverse: zone != z.Domain(), start: h.Random(), upstream: h.Upstream}
 	state.Zone = qname[len(qname)-len(zone):] // as the client spells it, so that answers are spelled like it
 	answer, err := answerOf(ctx, b, state)
 	switch {

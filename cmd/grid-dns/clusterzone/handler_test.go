@@ -54,7 +54,7 @@ func sample(addr string) *names.Zone {
 }
 
 func newHandler(z *names.Zone) *Handler {
-	h := &Handler{Next: next{}, Upstream: noUpstream{}}
+	h := &Handler{Next: next{}, Upstream: noUpstream{}, Random: func() uint64 { return 0 }}
 	if z != nil {
 		h.Serve(z)
 	}

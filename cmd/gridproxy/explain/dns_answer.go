@@ -90,7 +90,7 @@ func (a *DNSAnswer) addRecords(z *names.Zone, name string) {
 		kind string
 		want names.Want
 	}{{"A", names.WantIPv4}, {"AAAA", names.WantIPv6}, {"SRV", names.WantServices}} {
-		records, exists := z.Lookup(name, of.want)
+		records, exists := z.Lookup(name, of.want, 0)
 		a.Exists = a.Exists || exists
 		for _, r := range records[:min(len(records), maxRecords)] {
 			switch {
