@@ -187,7 +187,7 @@ func (dnsUpstream) Lookup(_ context.Context, _ request.Request, name string, qty
 // askDNS returns all that a plugin answers, as lines. Names within records are in lower case,
 // because hostnames are so in a view: DNS compares names without regard to case.
 func askDNS(h plugin.Handler, q dns.Question) string {
-	w := &dnsWriter{}
+	w := &dnsWriter{ResponseWriter: test.ResponseWriter{TCP: true}} // no answer is truncated
 	r := &dns.Msg{MsgHdr: dns.MsgHdr{Id: 4711, RecursionDesired: true}, Question: []dns.Question{q}}
 	rcode, err := h.ServeDNS(context.Background(), w, r)
 	if rcode == dns.RcodeBadCookie && w.m == nil {

@@ -13,8 +13,8 @@
 //
 // Invariant: a Zone never changes, so any number of goroutines may ask it while the next one is
 // made. A new Zone costs what its Change costs, and shares all else. One question costs at most
-// maxExamined steps to count its records and twice as many to collect them, and returns at most
-// MaxRecords records, however large a Service is.
+// maxExamined steps to count its records and twice as many to collect them, and returns no more
+// records than its caller can send, however large a Service is.
 //
 // Pure: no clock, no I/O, no randomness: a caller says at which record an answer begins. The package
 // knows names and addresses, not messages.

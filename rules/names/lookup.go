@@ -12,10 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MaxRecords is the most records that one lookup returns. A message of 64 KiB, the largest there
-// is, has no room for more than 4,095 records of 16 bytes, the smallest: with one more it is
-// truncated, and says so.
-const MaxRecords = 4096
+// minRecordSize is the size of the smallest record in a message, an A record, in bytes.
+const minRecordSize = 16
+
+// MaxRecords is the most records that one lookup returns: one more than fit into a message of 64
+// KiB, the largest there is.
+const MaxRecords = 1 << 16 / minRecordSize
+
+// LimitFor returns how many records are looked up for a message of so many bytes: more than fit.
+func LimitFor(size int) int { return min(size/minRecordSize+1, MaxRecords) }
 
 // maxExamined is how many steps one lookup takes at most. An endpoint is one step, and so is each
 // port of a list that the endpoint before it does not share. Slices may have thousands of ports.
@@ -46,22 +51,23 @@ type Record struct {
 // Lookup returns the records of a name that is relative to the cluster domain, in lower case and
 // without a dot at its end. A name may exist without records. The records begin with number start,
 // modulo their count, and go on with the first one after the last. So a random start makes each
-// record equally often the first one, and one of those that fit into a message.
-func (z *Zone) Lookup(name string, want Want, start uint64) (records []Record, exists bool) {
+// record equally often the first one, and one of those that fit into a message. There are at most
+// limit records, and at most MaxRecords; more reports whether others were left out for that.
+func (z *Zone) Lookup(name string, want Want, limit int, start uint64) (records []Record, more, exists bool) {
 	q, ok := parse(name)
 	if !ok {
-		return nil, false
+		return nil, false, false
 	}
 	if q.namespace == "" {
-		return nil, true
+		return nil, false, true
 	}
 	if _, found := z.namespaces[q.namespace]; !found {
-		return nil, false
+		return nil, false, false
 	}
 	if q.service == "" {
-		return nil, true
+		return nil, false, true
 	}
-	c := collection{question: q, want: want, limit: MaxRecords, start: start}
+	c := collection{question: q, want: want, limit: min(limit, MaxRecords), start: start}
 	if want == WantFirst {
 		c.limit = 1
 	}
@@ -70,7 +76,7 @@ func (z *Zone) Lookup(name string, want Want, start uint64) (records []Record, e
 	} else if e, found := z.services.get(types.NamespacedName{Namespace: q.namespace, Name: q.service}); found {
 		c.service(e)
 	}
-	return c.records, c.exists
+	return c.records, c.more, c.exists
 }
 
 // unnamedPort takes the place of an empty list: it has one port without name and number.
@@ -83,6 +89,7 @@ type collection struct {
 	limit    int    // of records
 	start    uint64 // the number of the first record
 	records  []Record
+	more     bool // than limit
 	exists   bool
 	examined int
 
@@ -176,7 +183,9 @@ func (c *collection) collect(e *entry, n int, at func(int) *dnsview.Endpoint) {
 	if total == 0 {
 		return
 	}
+	c.more = total > c.limit
 	skip, missing := int(c.start%uint64(total)), min(total, c.limit)
+	c.records = make([]Record, 0, missing)
 	for i := 0; missing > 0; i = (i + 1) % n {
 		endpoint := at(i)
 		ports := c.portsOf(endpoint)

@@ -55,7 +55,7 @@ func everything(z *Zone) []string {
 	said := []string{fmt.Sprint(z.Serial(), z.NameServers())}
 	for _, namespace := range drawnNamespaces {
 		for _, name := range []string{"", "db.", "web.", "db-0.db.", "db-1.db.", "web.db.", "grid-0.db.", "grid-0.web."} {
-			records, exists := z.Lookup(name+namespace+".svc", WantServices, 0)
+			records, _, exists := z.Lookup(name+namespace+".svc", WantServices, MaxRecords, 0)
 			said = append(said, fmt.Sprintf("%s%s: %v %v", name, namespace, exists, records))
 		}
 	}
@@ -175,7 +175,7 @@ func TestAlias(t *testing.T) {
 		{"db-9.db.shop.svc", WantIPv4, []Record{{Addr: netip.MustParseAddr("10.0.0.9"), Port: 5432}}, true},
 		{"db-9.db.shop.svc", WantIPv6, nil, true},
 	} {
-		if got, exists := z.Lookup(c.name, c.want, 0); exists != c.exists || !reflect.DeepEqual(got, c.ours) {
+		if got, _, exists := z.Lookup(c.name, c.want, MaxRecords, 0); exists != c.exists || !reflect.DeepEqual(got, c.ours) {
 			t.Errorf("%s: got %v %v, want %v %v", c.name, exists, got, c.exists, c.ours)
 		}
 	}
@@ -216,7 +216,7 @@ func TestBounds(t *testing.T) {
 	small := &dnsview.Names{Service: types.NamespacedName{Namespace: "b", Name: "small"}, Kind: dnsview.Headless, Endpoints: []dnsview.Endpoint{{Hostname: "h", Addr: shared}}}
 	z := New(config, dnsview.View{Services: []*dnsview.Names{large, small}, Namespaces: []string{"a", "b"}}, 0)
 	for _, want := range []Want{WantIPv4, WantServices} {
-		if got, _ := z.Lookup("large.a.svc", want, 0); len(got) != MaxRecords {
+		if got, more, _ := z.Lookup("large.a.svc", want, MaxRecords+1, 0); len(got) != MaxRecords || !more {
 			t.Errorf("%d records of kind %d, want %d", len(got), want, MaxRecords)
 		}
 	}
@@ -235,7 +235,7 @@ func (z *Zone) mustHave(name types.NamespacedName) *entry {
 }
 
 // TestLookupStart: whatever start a lookup has, its records are those of start 0 in a circle, and
-// each of them is the first one for equally many starts.
+// each of them is the first one for equally many starts. A limit cuts the end off, and says so.
 func TestLookupStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lists := [][]dnsview.Port{nil, {{Name: "http", Protocol: "TCP", Number: 80}}, {{Name: "sql", Protocol: "TCP", Number: 5432}, {Name: "http", Protocol: "TCP", Number: 81}}}
@@ -248,13 +248,15 @@ func TestLookupStart(t *testing.T) {
 		z := New(config, dnsview.View{Services: []*dnsview.Names{svc}, Namespaces: []string{"shop"}}, 0)
 		name := rapid.SampledFrom([]string{"db.shop.svc", "_http._tcp.db.shop.svc", "db-0.db.shop.svc"}).Draw(t, "name")
 		want := rapid.SampledFrom([]Want{WantIPv4, WantIPv6, WantServices}).Draw(t, "want")
-		all, exists := z.Lookup(name, want, 0)
+		all, _, exists := z.Lookup(name, want, MaxRecords, 0)
+		limit := rapid.IntRange(1, 12).Draw(t, "limit")
 		for start := range 2*len(all) + 1 {
 			var circle []Record
 			if n := len(all); n > 0 {
-				circle = slices.Concat(all[start%n:], all[:start%n])
+				circle = slices.Concat(all[start%n:], all[:start%n])[:min(n, limit)]
 			}
-			if got, found := z.Lookup(name, want, uint64(start)); found != exists || !reflect.DeepEqual(got, circle) {
+			got, more, found := z.Lookup(name, want, limit, uint64(start))
+			if found != exists || more != (len(all) > limit) || !reflect.DeepEqual(got, circle) {
 				t.Fatalf("from %d on: %v %v, want %v %v", start, got, found, circle, exists)
 			}
 		}

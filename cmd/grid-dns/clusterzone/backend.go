@@ -31,7 +31,9 @@ var errNoName = errors.New("the name does not exist")
 type backend struct {
 	zone     *names.Zone
 	reverse  bool   // the query is in a reverse zone, where only addresses have records
+	limit    int    // of records that are looked up for one name
 	start    uint64 // the number of the first record, see names.Zone.Lookup
+	more     bool   // than limit records exist
 	upstream Upstreamer
 }
 
@@ -89,7 +91,8 @@ func (b *backend) Records(_ context.Context, state request.Request, _ bool) ([]m
 		}
 		return nil, errNoName
 	}
-	records, exists := b.zone.Lookup(name, wanted(state.QType()), b.start)
+	records, more, exists := b.zone.Lookup(name, wanted(state.QType()), b.limit, b.start)
+	b.more = b.more || more
 	if !exists {
 		return nil, errNoName
 	}

@@ -65,7 +65,7 @@ func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	if t := state.QType(); t == dns.TypeAXFR || t == dns.TypeIXFR {
 		return dns.RcodeRefused, nil
 	}
-	b := &backend{zone: z, reverse: zone != z.Domain(), start: h.Random(), upstream: h.Upstream}
+	b := &backend{zone: z, reverse: zone != z.Domain(), limit: names.LimitFor(state.Size()), start: h.Random(), upstream: h.Upstream}
 	state.Zone = qname[len(qname)-len(zone):] // as the client spells it, so that answers are spelled like it
 	answer, err := answerOf(ctx, b, state)
 	switch {
@@ -80,7 +80,7 @@ func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	}
 	m := new(dns.Msg)
 	m.SetReply(r)
-	m.Authoritative, m.Truncated = true, answer.truncated
+	m.Authoritative, m.Truncated = true, answer.truncated || b.more
 	m.Answer, m.Extra = answer.records, answer.extra
 	// The client is gone, or the server: an error of theirs is not one of the answer.
 	_ = w.WriteMsg(m)

@@ -3,6 +3,7 @@ package clusterzone
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -188,6 +189,36 @@ func TestServe(t *testing.T) {
 		t.Errorf("got %q after the Zone was served", got)
 	}
 	clients.Wait()
+}
+
+// TestAnswerFits: no more records are made than the client's buffer has room for, and one more at
+// most is looked up, however large a Service is. An answer that leaves some out is truncated.
+func TestAnswerFits(t *testing.T) {
+	large := &dnsview.Names{Service: types.NamespacedName{Namespace: "shop", Name: "large"}, Kind: dnsview.Headless}
+	ports := make([]dnsview.Port, 100)
+	for i := range ports {
+		ports[i] = dnsview.Port{Name: fmt.Sprintf("p%d", i), Protocol: "TCP", Number: int32(i + 1)}
+	}
+	for i := range 5000 {
+		large.Endpoints = append(large.Endpoints, dnsview.Endpoint{Hostname: fmt.Sprintf("h%d", i), Addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), Ports: ports})
+	}
+	h := newHandler(names.New(names.Config{Domain: "cluster.local"}, dnsview.View{Services: []*dnsview.Names{large}, Namespaces: []string{"shop"}}, 1))
+	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
+		for _, size := range []uint16{0, 1232, 4096, dns.MaxMsgSize} {
+			r := new(dns.Msg).SetQuestion("large.shop.svc.cluster.local.", qtype)
+			if size > 0 {
+				r.SetEdns0(size, false)
+			}
+			w := &writer{}
+			if _, err := h.ServeDNS(t.Context(), w, r); err != nil {
+				t.Fatal(err)
+			}
+			made, room := len(w.m.Answer), max(int(size), dns.MinMsgSize)/16+1
+			if w.m.Truncate(int(size)); made > room || !w.m.Truncated || len(w.m.Answer) == made {
+				t.Errorf("%s into %d bytes: %d records are made and %d sent, want at most %d", dns.TypeToString[qtype], size, made, len(w.m.Answer), room)
+			}
+		}
+	}
 }
 
 // FuzzMessage: no message makes the plugin panic, and each answer is one that can be sent and is

@@ -154,7 +154,7 @@ func TestFollows(t *testing.T) {
 	f.knows("a", "b")
 	s.Publish(topologytest.Decided(viewOf("b", "c")), time.Now())
 	f.knows("b", "c")
-	if _, exists := f.Contents().Zone.Lookup("c.default.svc", names.WantFirst, 0); !exists {
+	if _, _, exists := f.Contents().Zone.Lookup("c.default.svc", names.WantFirst, 1, 0); !exists {
 		t.Error("the index lacks the Service that came last")
 	}
 	f.locked(func() { f.serving = []netip.AddrPort{local} })

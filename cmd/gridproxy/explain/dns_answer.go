@@ -90,9 +90,9 @@ func (a *DNSAnswer) addRecords(z *names.Zone, name string) {
 		kind string
 		want names.Want
 	}{{"A", names.WantIPv4}, {"AAAA", names.WantIPv6}, {"SRV", names.WantServices}} {
-		records, exists := z.Lookup(name, of.want, 0)
+		records, _, exists := z.Lookup(name, of.want, maxRecords, 0)
 		a.Exists = a.Exists || exists
-		for _, r := range records[:min(len(records), maxRecords)] {
+		for _, r := range records {
 			switch {
 			case r.Target != "" && of.kind == "A":
 				a.Records = append(a.Records, DNSRecord{"CNAME", excerpt.Of(r.Target)})
