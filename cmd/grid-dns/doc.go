@@ -7,6 +7,7 @@
 //	serve.go    what is started, in which order, and how it ends
 //	server.go   CoreDNS, configured in memory
 //	limited_listener.go  how many TCP connections are open
+//	limited_queries.go   how many queries are under way
 //	answers.go  what is answered at the moment
 //	check.go    grid-dns check, for probes
 //

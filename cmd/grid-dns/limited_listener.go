@@ -113,13 +113,13 @@ func (l *limitedListener) note(c *limitedConn) {
 	}
 }
 
-// addrOf is the address of a TCP endpoint; the zero Addr for any other.
+// addrOf returns the address of a UDP or TCP endpoint; the zero Addr for any other.
 func addrOf(a net.Addr) netip.Addr {
-	tcp, is := a.(*net.TCPAddr)
+	endpoint, is := a.(interface{ AddrPort() netip.AddrPort })
 	if !is {
 		return netip.Addr{}
 	}
-	return tcp.AddrPort().Addr().Unmap()
+	return endpoint.AddrPort().Addr().Unmap()
 }
 
 // limitedConn is one that counts until it is closed or reset.

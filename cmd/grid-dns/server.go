@@ -27,21 +27,28 @@ import (
 const portDNS = 53
 
 // registered is what CoreDNS made of the configuration.
-type registered struct{ config *dnsserver.Config }
+type registered struct {
+	config  *dnsserver.Config
+	queries *limitedQueries
+}
 
 // register makes CoreDNS know our plugins, and the order of all. Call it once in a process: it is
 // about global state of CoreDNS.
 func register(zone *clusterzone.Handler, forwards *upstreams.Handler) *registered {
 	zone.Upstream = upstream.New()
-	var r registered
+	r := registered{queries: newLimitedQueries()}
+	plugin.Register(limitedQueriesName, r.inChain(func(next plugin.Handler) plugin.Handler {
+		r.queries.next = next
+		return r.queries
+	}))
 	plugin.Register(clusterzone.Name, r.inChain(func(next plugin.Handler) plugin.Handler {
 		zone.Next = next
 		return zone
 	}))
 	plugin.Register(upstreams.Name, r.inChain(func(plugin.Handler) plugin.Handler { return forwards }))
-	// loadbalance shuffles the addresses that the plugins after it answer. Names of the cluster are
+	// Queries that are too many are dropped before any work. loadbalance shuffles the addresses that the plugins after it answer. Names of the cluster are
 	// before the cache: what changed is in the answers at once.
-	dnsserver.Directives = []string{"prometheus", "errors", "loadbalance", clusterzone.Name, "cache", upstreams.Name}
+	dnsserver.Directives = []string{limitedQueriesName, "prometheus", "errors", "loadbalance", clusterzone.Name, "cache", upstreams.Name}
 	return &r
 }
 
@@ -59,7 +66,7 @@ func (r *registered) inChain(p plugin.Plugin) caddy.SetupFunc {
 // not used; while they do not, it is for a day.
 func configuration(metrics string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".:%d {\n\terrors {\n\t\tconsolidate 10s .*\n\t}\n", portDNS)
+	fmt.Fprintf(&b, ".:%d {\n\t%s\n\terrors {\n\t\tconsolidate 10s .*\n\t}\n", portDNS, limitedQueriesName)
 	if metrics != "" {
 		fmt.Fprintf(&b, "\tprometheus %s\n", metrics)
 	}
@@ -90,8 +97,10 @@ func newCoreDNS(r *registered, addrs []netip.Addr, metrics string, log *slog.Log
 	s.resets = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "grid_dns_tcp_resets_total", Help: "TCP connections that were reset, because the client had too many open, or all clients had.",
 	})
-	if err := prometheus.Register(s.resets); err != nil {
-		return nil, fmt.Errorf("registering a metric: %w", err)
+	for _, c := range []prometheus.Collector{s.resets, r.queries.dropped} {
+		if err := prometheus.Register(c); err != nil {
+			return nil, fmt.Errorf("registering a metric: %w", err)
+		}
 	}
 	for _, addr := range addrs {
 		name := transport.DNS + "://" + netip.AddrPortFrom(addr, portDNS).String()

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/test"
+	"github.com/miekg/dns"
+	"pgregory.net/rapid"
+)
+
+// TestAdmit: however the clients take turns, the queries under way are bounded, in all and for each
+// client, and a client that has few of them gets another one unless very many clients ask.
+func TestAdmit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLimitedQueries()
+		clients := rapid.IntRange(1, 100).Draw(t, "clients")
+		var admitted []netip.Addr
+		for range rapid.IntRange(0, 200).Draw(t, "bursts") {
+			client := netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(1, clients).Draw(t, "client"))})
+			for range rapid.IntRange(1, 300).Draw(t, "queries") {
+				has, total := l.ofClient[client], l.total
+				ok := l.admit(client)
+				if ok {
+					admitted = append(admitted, client)
+				}
+				if l.total > maxQueries || l.ofClient[client] > maxQueriesOfClient || l.total != len(admitted) {
+					t.Fatalf("%d are under way, %d of the client", l.total, l.ofClient[client])
+				}
+				if !ok && has < fewQueries && total < maxQueries {
+					t.Fatalf("a client with %d of %d queries is kept out", has, total)
+				}
+			}
+			for n := rapid.IntRange(0, len(admitted)).Draw(t, "ended"); n > 0; n-- {
+				l.release(admitted[0])
+				admitted = admitted[1:]
+			}
+		}
+		for _, client := range admitted {
+			l.release(client)
+		}
+		if l.total != 0 || len(l.ofClient) != 0 {
+			t.Fatalf("%d are under way when all have ended: %v", l.total, l.ofClient)
+		}
+	})
+}
+
+// endless is a plugin whose queries are under way until end is closed, or their context ends.
+type endless struct {
+	begun chan struct{}
+	end   chan struct{}
+}
+
+func (endless) Name() string { return "endless" }
+
+func (e endless) ServeDNS(ctx context.Context, _ dns.ResponseWriter, _ *dns.Msg) (int, error) {
+	e.begun <- struct{}{}
+	select {
+	case <-e.end:
+	case <-ctx.Done():
+	}
+	return dns.RcodeServerFailure, nil
+}
+
+// clientWriter is a writer to a client.
+type clientWriter struct {
+	test.ResponseWriter
+	client net.Addr
+}
+
+func (w *clientWriter) RemoteAddr() net.Addr { return w.client }
+
+// TestDroppedQueries: a query too many reaches no other plugin, over UDP and TCP, and a query of
+// another client does.
+func TestDroppedQueries(t *testing.T) {
+	l := newLimitedQueries()
+	slow := endless{begun: make(chan struct{}, 2), end: make(chan struct{})}
+	l.next = slow
+	greedy := net.IPv4(10, 0, 0, 1)
+	ask := func(ctx context.Context, client net.Addr) int {
+		rcode, _ := l.ServeDNS(ctx, &clientWriter{client: client}, new(dns.Msg))
+		return rcode
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer close(slow.end)
+	for range maxQueriesOfClient {
+		asking.Go(func() { ask(t.Context(), &net.UDPAddr{IP: greedy, Port: 1}) })
+		<-slow.begun
+	}
+	for _, client := range []net.Addr{&net.UDPAddr{IP: greedy, Port: 2}, &net.TCPAddr{IP: greedy.To16(), Port: 3}} {
+		if rcode := ask(ended, client); rcode != dns.RcodeSuccess {
+			t.Errorf("a query too many of %v returns %d", client, rcode)
+		}
+	}
+	asking.Go(func() { ask(t.Context(), &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2)}) })
+	<-slow.begun
+}
