@@ -20,6 +20,9 @@ const queryLimit = 900 * time.Millisecond
 // maxAnswer is more than an answer to Ask has.
 const maxAnswer = 4096
 
+// ErrWrongAnswer is in the error of Ask for a server that answers, but not as it should.
+var ErrWrongAnswer = errors.New("the answer is wrong")
+
 // Ask asks a DNS server on this node for the version of the cluster domain's schema, which every
 // one has whatever the cluster is. network is "udp" or "tcp".
 func Ask(ctx context.Context, network string, at netip.AddrPort, domain string) error {
@@ -80,13 +83,13 @@ func exchange(conn net.Conn, framed bool, text []byte) ([]byte, error) {
 func judgeAnswer(text []byte, id uint16) error {
 	var answer dnsmessage.Message
 	if err := answer.Unpack(text); err != nil {
-		return fmt.Errorf("reading the answer: %w", err)
+		return fmt.Errorf("%w: reading it: %w", ErrWrongAnswer, err)
 	}
 	switch {
 	case answer.ID != id || !answer.Response:
-		return errors.New("it is no answer to the query")
+		return fmt.Errorf("%w: it is not for this query", ErrWrongAnswer)
 	case answer.RCode != dnsmessage.RCodeSuccess || len(answer.Answers) == 0:
-		return fmt.Errorf("the answer is %s with %d records", answer.RCode, len(answer.Answers))
+		return fmt.Errorf("%w: %s with %d records", ErrWrongAnswer, answer.RCode, len(answer.Answers))
 	}
 	return nil
 }

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+
+	"gridproxy/topology/dnsfeed"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/miekg/dns"
@@ -24,18 +28,26 @@ const (
 const limitedQueriesName = "limitedqueries"
 
 // limitedQueries is the first plugin. It drops the queries that are too many, before any work is
-// done for them.
+// done for them, and counts the answers to the others.
 type limitedQueries struct {
-	next    plugin.Handler
-	dropped prometheus.Counter
+	next     plugin.Handler
+	dropped  prometheus.Counter
+	answered map[netip.Addr]*answerCount // by the address of this server; the map never changes
 
 	mu       sync.Mutex
 	ofClient map[netip.Addr]int // queries under way; without clients that have none
 	total    int
 }
 
-func newLimitedQueries() *limitedQueries {
-	return &limitedQueries{ofClient: map[netip.Addr]int{}, dropped: prometheus.NewCounter(prometheus.CounterOpts{
+// answerCount counts the answers at one address.
+type answerCount struct{ udp, tcp atomic.Uint64 }
+
+func newLimitedQueries(addrs []netip.Addr) *limitedQueries {
+	answered := map[netip.Addr]*answerCount{}
+	for _, addr := range addrs {
+		answered[addr] = &answerCount{}
+	}
+	return &limitedQueries{answered: answered, ofClient: map[netip.Addr]int{}, dropped: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "grid_dns_dropped_queries_total", Help: "Queries that were dropped, because too many of the client, or of all clients, were under way.",
 	})}
 }
@@ -52,7 +64,44 @@ func (l *limitedQueries) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *
 		return dns.RcodeSuccess, nil // for which CoreDNS sends nothing
 	}
 	defer l.release(client)
-	return l.next.ServeDNS(ctx, w, r)
+	return l.next.ServeDNS(ctx, l.counting(w), r)
+}
+
+// counting returns a writer that counts the answers to one query.
+func (l *limitedQueries) counting(w dns.ResponseWriter) dns.ResponseWriter {
+	local := w.LocalAddr()
+	count, found := l.answered[addrOf(local)]
+	if !found {
+		return w
+	}
+	if _, isTCP := local.(*net.TCPAddr); isTCP {
+		return &countingWriter{w, &count.tcp}
+	}
+	return &countingWriter{w, &count.udp}
+}
+
+// answeredAt returns the counts of some addresses, in their order. It waits for no query.
+func (l *limitedQueries) answeredAt(all []netip.AddrPort) (counts []dnsfeed.Answered) {
+	for _, at := range all {
+		count := l.answered[at.Addr()]
+		counts = append(counts, dnsfeed.Answered{UDP: count.udp.Load(), TCP: count.tcp.Load()})
+	}
+	return counts
+}
+
+// countingWriter counts the messages that answer a query.
+type countingWriter struct {
+	dns.ResponseWriter
+	count *atomic.Uint64
+}
+
+// WriteMsg sends a message, and counts it unless it says that the server fails or refuses.
+func (w *countingWriter) WriteMsg(m *dns.Msg) error {
+	err := w.ResponseWriter.WriteMsg(m)
+	if err == nil && (m.Rcode == dns.RcodeSuccess || m.Rcode == dns.RcodeNameError) {
+		w.count.Add(1)
+	}
+	return err
 }
 
 // admit counts a query, or reports that there is no room for it.

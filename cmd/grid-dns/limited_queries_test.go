@@ -4,8 +4,11 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
+
+	"gridproxy/topology/dnsfeed"
 
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/miekg/dns"
@@ -16,7 +19,7 @@ import (
 // client, and a client that has few of them gets another one unless very many clients ask.
 func TestAdmit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLimitedQueries()
+		l := newLimitedQueries([]netip.Addr{localAddr})
 		clients := rapid.IntRange(1, 100).Draw(t, "clients")
 		var admitted []netip.Addr
 		for range rapid.IntRange(0, 200).Draw(t, "bursts") {
@@ -76,7 +79,7 @@ func (w *clientWriter) RemoteAddr() net.Addr { return w.client }
 // TestDroppedQueries: a query too many reaches no other plugin, over UDP and TCP, and a query of
 // another client does.
 func TestDroppedQueries(t *testing.T) {
-	l := newLimitedQueries()
+	l := newLimitedQueries([]netip.Addr{localAddr})
 	slow := endless{begun: make(chan struct{}, 2), end: make(chan struct{})}
 	l.next = slow
 	greedy := net.IPv4(10, 0, 0, 1)
@@ -100,4 +103,48 @@ func TestDroppedQueries(t *testing.T) {
 	}
 	asking.Go(func() { ask(t.Context(), &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2)}) })
 	<-slow.begun
+}
+
+// replying is a plugin that answers with a code.
+type replying struct{ rcode int }
+
+func (replying) Name() string { return "replying" }
+
+func (r replying) ServeDNS(_ context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
+	return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(m, r.rcode))
+}
+
+// localWriter is a writer at an address of this server.
+type localWriter struct {
+	test.ResponseWriter
+	local net.Addr
+}
+
+func (w *localWriter) LocalAddr() net.Addr { return w.local }
+
+// TestAnsweredAt: answers are counted by address and network, failures and refusals are not, and
+// whoever reports the counts waits for no query.
+func TestAnsweredAt(t *testing.T) {
+	other := netip.MustParseAddr("fd00:6772:6964::12")
+	l := newLimitedQueries([]netip.Addr{localAddr, other})
+	udp := &net.UDPAddr{IP: localAddr.AsSlice(), Port: portDNS}
+	tcp := net.TCPAddrFromAddrPort(netip.AddrPortFrom(other, portDNS))
+	for _, c := range []struct {
+		local net.Addr
+		rcode int
+	}{
+		{udp, dns.RcodeSuccess}, {udp, dns.RcodeNameError}, {udp, dns.RcodeServerFailure}, {udp, dns.RcodeRefused}, {tcp, dns.RcodeSuccess},
+		{&net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}, dns.RcodeSuccess},
+	} {
+		l.next = replying{c.rcode}
+		if _, err := l.ServeDNS(t.Context(), &localWriter{local: c.local}, new(dns.Msg).SetQuestion("a.", dns.TypeA)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.mu.Lock() // as a query has it
+	defer l.mu.Unlock()
+	got := l.answeredAt([]netip.AddrPort{netip.AddrPortFrom(other, portDNS), netip.AddrPortFrom(localAddr, portDNS)})
+	if want := []dnsfeed.Answered{{TCP: 1}, {UDP: 2}}; !slices.Equal(got, want) {
+		t.Errorf("answered %v, want %v", got, want)
+	}
 }

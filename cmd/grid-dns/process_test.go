@@ -269,6 +269,11 @@ func TestServe(t *testing.T) {
 	s.Publish(topologytest.Decided(shop("10.0.0.7")), time.Now())
 	m.reported(s, true)
 	m.want(db, "10.0.0.7")
+	wait.Until(m.t, "answers are reported", func() error {
+		m.want(db, "10.0.0.7")
+		all := s.Clients()[0].Answered
+		return wait.Check(len(all) == 1 && !all[0].UDP.IsZero() && !all[0].TCP.IsZero(), "reported are %v", all)
+	})
 	m.want("none.shop.svc.cluster.local.", "NXDOMAIN")
 	m.want("www.example.org.", "192.0.2.1")
 	if out, err := m.check(); err != nil {

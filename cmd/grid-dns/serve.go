@@ -59,7 +59,7 @@ func serve(ctx context.Context, o options, log *slog.Logger) error {
 	log.Info("starting", "version", build.Version, "commit", build.Commit)
 	a := &answers{own: o.addrs, resolvConf: o.resolvConf, zone: &clusterzone.Handler{Random: rand.Uint64}, upstreams: &upstreams.Handler{}, log: log, first: make(chan struct{})}
 	defer a.upstreams.Close()
-	plugins := register(a.zone, a.upstreams)
+	plugins := register(a.zone, a.upstreams, o.addrs)
 	var serving atomic.Pointer[[]netip.AddrPort]
 	client := feed.New(feed.Config{
 		Socket: o.socket, File: o.file, Addrs: o.addrs, Apply: a.apply, Log: log,
@@ -69,6 +69,7 @@ func serve(ctx context.Context, o options, log *slog.Logger) error {
 			}
 			return nil
 		},
+		Answered: plugins.queries.answeredAt,
 	})
 	// The connection to the daemon outlives ctx: the daemon has to hear that this server leaves.
 	following, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -34,9 +34,9 @@ type registered struct {
 
 // register makes CoreDNS know our plugins, and the order of all. Call it once in a process: it is
 // about global state of CoreDNS.
-func register(zone *clusterzone.Handler, forwards *upstreams.Handler) *registered {
+func register(zone *clusterzone.Handler, forwards *upstreams.Handler, addrs []netip.Addr) *registered {
 	zone.Upstream = upstream.New()
-	r := registered{queries: newLimitedQueries()}
+	r := registered{queries: newLimitedQueries(addrs)}
 	plugin.Register(limitedQueriesName, r.inChain(func(next plugin.Handler) plugin.Handler {
 		r.queries.next = next
 		return r.queries

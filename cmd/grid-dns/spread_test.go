@@ -82,7 +82,7 @@ func TestAnswersSpreadLoad(t *testing.T) {
 	zone.Serve(spreadZone())
 	forwards.Set(upstreams.Servers{Machine: []netip.AddrPort{outsideAddrs(t)}})
 	t.Cleanup(forwards.Close)
-	all, err := newCoreDNS(register(zone, forwards), []netip.Addr{localAddr}, "", slog.New(slog.DiscardHandler))
+	all, err := newCoreDNS(register(zone, forwards, []netip.Addr{localAddr}), []netip.Addr{localAddr}, "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

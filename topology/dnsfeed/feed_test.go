@@ -256,7 +256,7 @@ func TestLaterKinds(t *testing.T) {
 
 // TestReports: the daemon hears what a DNS server reports.
 func TestReports(t *testing.T) {
-	want := Report{Generation: 3, Serving: []netip.AddrPort{netip.MustParseAddrPort("169.254.20.12:53")}}
+	want := Report{Generation: 3, Serving: []netip.AddrPort{netip.MustParseAddrPort("169.254.20.12:53")}, Answered: []Answered{{UDP: 1 << 40, TCP: 7}}}
 	text := written(t, func(w *Writer) error { return w.Report(want) })
 	got, err := NewReader(bytes.NewReader(text)).Report()
 	if diff := gocmp.Diff(want, got, equalViews); err != nil || diff != "" {

@@ -21,6 +21,15 @@ type Hello struct {
 type Report struct {
 	Generation uint64           `cbor:"1,keyasint"`           // of the last update that it answers from; 0 = none
 	Serving    []netip.AddrPort `cbor:"2,keyasint,omitempty"` // where it answers
+	// Answered has the counts of each of Serving, in its order. A server that does not count has none.
+	Answered []Answered `cbor:"3,keyasint,omitempty"`
+}
+
+// Answered counts the queries at one address that were answered since the server started. An answer
+// that says that the server has failed, or refuses, does not count.
+type Answered struct {
+	UDP uint64 `cbor:"1,keyasint,omitempty"`
+	TCP uint64 `cbor:"2,keyasint,omitempty"`
 }
 
 // The parts of an update.

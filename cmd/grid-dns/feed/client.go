@@ -32,7 +32,10 @@ type Config struct {
 
 	Apply   func(*Contents)         // called for every change, one at a time
 	Serving func() []netip.AddrPort // where this server answers now; called for every report
-	Log     *slog.Logger
+	// Answered returns the counts of these addresses, in their order. Neither it nor Serving may wait
+	// for a query: reports of a server that is busy must be in time.
+	Answered func([]netip.AddrPort) []dnsfeed.Answered
+	Log      *slog.Logger
 }
 
 // Client follows the daemon.
@@ -203,6 +206,7 @@ func (c *Client) keepReporting(ctx context.Context, conn net.Conn, p *progress) 
 		case <-tick.C:
 		}
 		report := dnsfeed.Report{Generation: p.generation.Load(), Serving: c.config.Serving()}
+		report.Answered = c.config.Answered(report.Serving)
 		if err := errors.Join(conn.SetWriteDeadline(time.Now().Add(writeLimit)), w.Report(report)); err != nil {
 			return err
 		}

@@ -53,9 +53,10 @@ func newFollower(t *testing.T, file string) *follower {
 	f := &follower{t: t, socket: filepath.Join(t.TempDir(), "s"), file: file}
 	f.Client = New(Config{
 		Socket: f.socket, File: file, Addrs: []netip.Addr{local.Addr()},
-		Apply:   func(*Contents) { f.locked(func() { f.applied++ }) },
-		Serving: func() (at []netip.AddrPort) { f.locked(func() { at = f.serving }); return at },
-		Log:     slog.New(slog.NewTextHandler(f, nil)),
+		Apply:    func(*Contents) { f.locked(func() { f.applied++ }) },
+		Serving:  func() (at []netip.AddrPort) { f.locked(func() { at = f.serving }); return at },
+		Answered: func(at []netip.AddrPort) []dnsfeed.Answered { return make([]dnsfeed.Answered, len(at)) },
+		Log:      slog.New(slog.NewTextHandler(f, nil)),
 	})
 	return f
 }

@@ -20,13 +20,29 @@ type Client struct {
 	Reported time.Time        // its last report, or when it connected
 	Serving  []netip.AddrPort // where it answers; none = it does not yet
 	Behind   time.Time        // since when it answers from older names; zero = it has all but large Services
+	Answered []Answers        // when its counts were last reported to have grown, of each of Serving
 }
 
-// Answers are the last answers to the daemon's own queries.
+// answered returns when the client was last reported to have answered any query at an address that
+// it serves. An older server that does not count answers has never been.
+func (c Client) answered(at netip.AddrPort) Answers {
+	if i := slices.Index(c.Serving, at); i >= 0 && i < len(c.Answered) {
+		return c.Answered[i]
+	}
+	return Answers{}
+}
+
+// Answers are the last times at which queries were answered, over each network.
 type Answers struct{ UDP, TCP time.Time }
 
+// OwnAnswers are the last answers to the daemon's own queries.
+type OwnAnswers struct {
+	Answers
+	WrongUDP, WrongTCP bool // the last one was wrong
+}
+
 // WhyNot is why DNS must not be left to the DNS servers at an address; "" = it may be.
-func WhyNot(now time.Time, at netip.AddrPort, clients []Client, answers Answers) string {
+func WhyNot(now time.Time, at netip.AddrPort, clients []Client, own OwnAnswers) string {
 	serving := slices.DeleteFunc(slices.Clone(clients), func(c Client) bool { return !slices.Contains(c.Serving, at) })
 	if len(serving) == 0 {
 		return "no DNS server of this node serves there"
@@ -42,11 +58,21 @@ func WhyNot(now time.Time, at netip.AddrPort, clients []Client, answers Answers)
 	for _, a := range []struct {
 		network string
 		last    time.Time
-	}{{"UDP", answers.UDP}, {"TCP", answers.TCP}} {
+		wrong   bool
+		others  func(Answers) time.Time
+	}{
+		{"UDP", own.UDP, own.WrongUDP, func(a Answers) time.Time { return a.UDP }},
+		{"TCP", own.TCP, own.WrongTCP, func(a Answers) time.Time { return a.TCP }},
+	} {
 		if a.last.IsZero() {
 			return "it has not answered over " + a.network + " yet"
 		}
-		if silent := now.Sub(a.last); silent > AnswerWithin {
+		// A query of the daemon may be lost in a flood. Where every server goes on answering, it is slow,
+		// not dead; a pause as long as between two reports that are in time is none.
+		slow := !a.wrong && !slices.ContainsFunc(serving, func(c Client) bool {
+			return now.Sub(a.others(c.answered(at))) > ReportWithin
+		})
+		if silent := now.Sub(a.last); silent > AnswerWithin && !slow {
 			return fmt.Sprintf("it has not answered over %s for %s", a.network, silent.Round(time.Second))
 		}
 	}

@@ -20,7 +20,8 @@ const writeLimit = 30 * time.Second
 type peer struct {
 	state Client
 	acked uint64 // the generation that it reported
-	stuck error  // why nothing more is sent to it; nil = updates are sent
+	last  dnsfeed.Report
+	stuck error // why nothing more is sent to it; nil = updates are sent
 }
 
 // published notes that there is a later generation, with more than large Services.
@@ -32,7 +33,8 @@ func (c *peer) published(now time.Time) {
 
 // reported notes a report. latest is the last generation that changed more than large Services.
 func (c *peer) reported(r dnsfeed.Report, latest uint64, published, now time.Time) {
-	c.state.Reported, c.state.Serving = now, r.Serving
+	c.state.Reported, c.state.Serving, c.state.Answered = now, r.Serving, c.answered(r, now)
+	c.last = r
 	switch {
 	case r.Generation >= latest:
 		c.state.Behind = time.Time{}
@@ -40,6 +42,26 @@ func (c *peer) reported(r dnsfeed.Report, latest uint64, published, now time.Tim
 		c.state.Behind = published // it keeps up with changes that never stop
 	}
 	c.acked = r.Generation
+}
+
+// answered returns when the counts of each address in a report have last grown. Those of the first
+// report say nothing about when that was.
+func (c *peer) answered(r dnsfeed.Report, now time.Time) []Answers {
+	all := make([]Answers, min(len(r.Serving), len(r.Answered)))
+	for i := range all {
+		before := slices.Index(c.last.Serving, r.Serving[i])
+		if before < 0 || before >= len(c.last.Answered) {
+			continue
+		}
+		all[i] = c.state.Answered[before]
+		if r.Answered[i].UDP > c.last.Answered[before].UDP {
+			all[i].UDP = now
+		}
+		if r.Answered[i].TCP > c.last.Answered[before].TCP {
+			all[i].TCP = now
+		}
+	}
+	return all
 }
 
 // tell sends everything, and every change after it. Large Services wait for their turn.

@@ -9,6 +9,6 @@
 //	redirector.go  leads queries to them while they are well
 //
 // Invariant: a DNS server counts as alive only by what it did lately: it reported, it has the names
-// of a few seconds ago, and it answered. One that is connected and does nothing counts for all of
-// them, because the kernel goes on giving it a share of the queries.
+// of a few seconds ago, and it answered, the daemon or others. One that is connected and does
+// nothing counts for all of them, because the kernel goes on giving it a share of the queries.
 package localdns

@@ -75,7 +75,7 @@ type Redirector struct {
 	mu      sync.Mutex
 	entries []dnsredirect.Entry
 	known   bool // entries were set
-	answers map[netip.Addr]Answers
+	answers map[netip.Addr]OwnAnswers
 	paths   []Path // as last led, in the order of Addrs
 	backoff map[netip.Addr]backoff
 	cannot  map[netip.Addr]string // why Prepare failed
@@ -102,7 +102,7 @@ func NewRedirector(c RedirectorConfig) *Redirector {
 	if c.Prevents == nil {
 		c.Prevents = func(rules.Family) string { return "" }
 	}
-	k := &Redirector{config: c, asked: make(chan struct{}, 1), answers: map[netip.Addr]Answers{}, backoff: map[netip.Addr]backoff{}, cannot: map[netip.Addr]string{}, prepared: map[netip.Addr]preparation{}}
+	k := &Redirector{config: c, asked: make(chan struct{}, 1), answers: map[netip.Addr]OwnAnswers{}, backoff: map[netip.Addr]backoff{}, cannot: map[netip.Addr]string{}, prepared: map[netip.Addr]preparation{}}
 	for _, addr := range c.Addrs {
 		k.paths = append(k.paths, Path{Addr: addr, Why: "the daemon starts", Since: time.Now()})
 	}
@@ -365,7 +365,10 @@ func (k *Redirector) keepAsking(ctx context.Context, network string, addr netip.
 			err := dnsquery.Ask(ctx, network, at, k.config.Domain)
 			switch {
 			case err == nil:
-				k.answered(network, addr)
+				k.answered(network, addr, true)
+			case errors.Is(err, dnsquery.ErrWrongAnswer):
+				k.answered(network, addr, false)
+				fallthrough
 			case ctx.Err() == nil && !errors.Is(err, context.Canceled):
 				k.config.Log.Debug(fmt.Sprintf("asking the DNS server of this node over %s: %v", network, err), "address", at)
 			}
@@ -382,14 +385,17 @@ func (k *Redirector) served(at netip.AddrPort) bool {
 	return slices.ContainsFunc(k.config.Server.Clients(), func(c Client) bool { return slices.Contains(c.Serving, at) })
 }
 
-func (k *Redirector) answered(network string, addr netip.Addr) {
+// answered notes an answer to an own query, a right or a wrong one.
+func (k *Redirector) answered(network string, addr netip.Addr, right bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	a := k.answers[addr]
+	last, wrong := &a.TCP, &a.WrongTCP
 	if network == "udp" {
-		a.UDP = time.Now()
-	} else {
-		a.TCP = time.Now()
+		last, wrong = &a.UDP, &a.WrongUDP
+	}
+	if *wrong = !right; right {
+		*last = time.Now()
 	}
 	k.answers[addr] = a
 	k.wake()

@@ -3,6 +3,7 @@ package localdns
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -134,13 +135,13 @@ func TestAsk(t *testing.T) {
 			t.Errorf("over %s: %v", network, err)
 		}
 		s.rcode.Store(uint32(dnsmessage.RCodeServerFailure))
-		if err := dnsquery.Ask(t.Context(), network, s.at, "cluster.local"); err == nil {
-			t.Errorf("a failure over %s is an answer", network)
+		if err := dnsquery.Ask(t.Context(), network, s.at, "cluster.local"); !errors.Is(err, dnsquery.ErrWrongAnswer) {
+			t.Errorf("a failure over %s is %v, want a wrong answer", network, err)
 		}
 		s.rcode.Store(0)
 		s.mute.Store(true)
-		if err := dnsquery.Ask(t.Context(), network, s.at, "cluster.local"); err == nil {
-			t.Errorf("silence over %s is an answer", network)
+		if err := dnsquery.Ask(t.Context(), network, s.at, "cluster.local"); err == nil || errors.Is(err, dnsquery.ErrWrongAnswer) {
+			t.Errorf("silence over %s is an answer: %v", network, err)
 		}
 		s.mute.Store(false)
 	}
@@ -358,8 +359,8 @@ func TestReturn(t *testing.T) {
 			c.state.Reported = now
 		}
 		f.mu.Unlock()
-		if k.answers[s.at.Addr()] = (Answers{}); well {
-			k.answers[s.at.Addr()] = Answers{UDP: now, TCP: now}
+		if k.answers[s.at.Addr()] = (OwnAnswers{}); well {
+			k.answers[s.at.Addr()] = OwnAnswers{Answers: Answers{UDP: now, TCP: now}}
 		}
 		paths, _ := k.decide(now)
 		k.note(paths, now)
@@ -409,7 +410,7 @@ func TestReturnOfAFamily(t *testing.T) {
 			c.state.Reported = now
 		}
 		f.mu.Unlock()
-		k.answers[s.at.Addr()] = Answers{UDP: now, TCP: now}
+		k.answers[s.at.Addr()] = OwnAnswers{Answers: Answers{UDP: now, TCP: now}}
 		prevents = ""
 		paths, _ := k.decide(now)
 		k.note(paths, now)
