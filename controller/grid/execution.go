@@ -107,7 +107,7 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	defer e.mu.Unlock()
 	e.repaired(ctx, s, owners, l.Owned)
 	delete(e.known.kept, l.Name)
-	for _, other := range e.known.refusals.take(l.Name) {
+	for _, other := range e.known.retries.take(l.Name) {
 		delete(e.known.applied, other)
 		e.again = earliest(e.again, atOnce)
 	}
@@ -129,7 +129,7 @@ func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fiel
 		log.FromContext(ctx).Info("refused", "child", s.Child.Name, "reason", problem.Reason, "answer", err.Error())
 		e.known.applied[s.Child.Name] = expand.Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}
 		text := expand.Pattern(v1.UnitStatus{Value: s.Child.Value, Child: s.Child.Name, Message: problem.Message})
-		e.known.refusals.refuse(s.Child.Name, text, forbidden(err), lacksRight(err), e.now())
+		e.known.retries.refuse(s.Child.Name, text, forbidden(err), lacksRight(err), e.now())
 		e.again = earliest(e.again, atOnce)
 		return nil
 	}

@@ -50,9 +50,9 @@ type remembered struct {
 	// flips are the new values that Nodes have brought.
 	flips flips.Log
 	// version is the Grid's last known version without its status.
-	version  string
-	refusals refusals
-	missing  map[string]missingService // by name
+	version string
+	retries retries
+	missing map[string]missingService // by name
 	// outrun is in how many consecutive reconciles other writers were always faster at writing a
 	// child.
 	outrun int
@@ -105,7 +105,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	if r == nil || r.uid != uid {
 		r = &remembered{
 			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{}, taken: map[string]bool{}, deleted: map[string]types.UID{}, kept: map[string]*int32{},
-			refusals: refusals{texts: map[string]string{}, groups: map[string]*refused{}}, misplaced: map[types.UID]expand.Pod{},
+			retries: retries{texts: map[string]string{}, groups: map[string]*retryGroup{}}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r
 	}

@@ -100,8 +100,8 @@ func TestForbiddenIsTriedAgain(t *testing.T) {
 	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
 	r.see("1", time.Time{})
 	r.applied["quota"], r.applied["invalid"] = expand.Applied{Desired: "x"}, expand.Applied{Desired: "x"}
-	r.refusals.refuse("quota", "exceeded quota", true, false, time.Time{})
-	r.refusals.refuse("invalid", "spec.selector: required", false, false, time.Time{})
+	r.retries.refuse("quota", "exceeded quota", true, false, time.Time{})
+	r.retries.refuse("invalid", "spec.selector: required", false, false, time.Time{})
 	if r.see("1", time.Time{}); len(r.applied) != 2 {
 		t.Errorf("forgotten without a change: %v", r.applied)
 	}

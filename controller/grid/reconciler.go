@@ -34,7 +34,7 @@ type reconciler struct {
 }
 
 // Reconcile observes a Grid, decides, executes, and reports the result. The queue retries what
-// failed. What the API server refuses is not an error but part of the status; refusals say when it
+// failed. What the API server refuses is not an error but part of the status; retries say when it
 // is tried again.
 func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	o := r.kind.newGrid()
@@ -88,7 +88,7 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 		e.retry(atOnce)
 	}
 	unwritten, err := e.tell(ctx)
-	again := earliest(earliest(plan.Recheck, e.again), earliest(unwritten, known.refusals.wait(r.now())))
+	again := earliest(earliest(plan.Recheck, e.again), earliest(unwritten, known.retries.wait(r.now())))
 	return again, errors.Join(unsure, failed, unsought, err)
 }
 

@@ -15,8 +15,8 @@ import (
 
 // refusal returns why the API server does not accept a child; nil if the same request may succeed
 // immediately. No refusal is final: a port that is taken and a wrong field differ only in the
-// texts. See refusals for when it is tried again. exists: the child exists already, so the change may be what is
-// refused.
+// texts. See retries for when it is tried again. exists: the child exists already, so the change
+// may be what is refused.
 //
 // Server-side apply answers 500 where an object cannot be merged: unknown fields, and list entries
 // with the same key, such as two environment variables of one name.

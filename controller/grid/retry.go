@@ -15,16 +15,16 @@ const (
 	lastRightsPause   = 30 * time.Second
 )
 
-// refusals decide when to try again the children of one Grid that the API server has refused: no
+// retries decide when to try again the children of one Grid that the API server has refused: no
 // event says that a port, a quota or a right is available. Of the children that are refused with one
 // text only one is tried, until it is taken.
-type refusals struct {
-	texts  map[string]string   // by child; without the child that is being tried
-	groups map[string]*refused // by text
+type retries struct {
+	texts  map[string]string      // by child; without the child that is being tried
+	groups map[string]*retryGroup // by text
 }
 
-// refused holds what is known of one text.
-type refused struct {
+// retryGroup holds what is known of the children that were refused with one text.
+type retryGroup struct {
 	tried     string // the child that was tried last
 	next      time.Time
 	pause     time.Duration
@@ -33,17 +33,17 @@ type refused struct {
 }
 
 // refuse notes that a child was refused with a text.
-func (r *refusals) refuse(child, text string, forbidden, rights bool, now time.Time) {
+func (r *retries) refuse(child, text string, forbidden, rights bool, now time.Time) {
 	r.texts[child] = text
 	if r.groups[text] == nil {
-		g := &refused{forbidden: forbidden, rights: rights}
+		g := &retryGroup{forbidden: forbidden, rights: rights}
 		g.wait(now)
 		r.groups[text] = g
 	}
 }
 
 // wait begins the next pause.
-func (g *refused) wait(now time.Time) {
+func (g *retryGroup) wait(now time.Time) {
 	first, last := firstRefusedPause, lastRefusedPause
 	if g.rights {
 		first, last = firstRightsPause, lastRightsPause
@@ -54,7 +54,7 @@ func (g *refused) wait(now time.Time) {
 
 // due returns the children to try now. A change of the Grid ends the pauses of refusals that it may
 // end.
-func (r *refusals) due(changed bool, now time.Time) (children []string) {
+func (r *retries) due(changed bool, now time.Time) (children []string) {
 	for text, g := range r.groups {
 		switch {
 		case changed && g.forbidden:
@@ -77,7 +77,7 @@ func (r *refusals) due(changed bool, now time.Time) (children []string) {
 
 // after returns the next child by name with a text, and the first one after the last; "" if there is
 // none.
-func (r *refusals) after(text, last string) string {
+func (r *retries) after(text, last string) string {
 	var children []string
 	for child, has := range r.texts {
 		if has == text {
@@ -98,7 +98,7 @@ func (r *refusals) after(text, last string) string {
 
 // take notes that the API server has taken a child, and returns the others that were refused as it
 // was.
-func (r *refusals) take(child string) (others []string) {
+func (r *retries) take(child string) (others []string) {
 	var taken []string
 	for text, g := range r.groups {
 		if r.texts[child] == text || g.tried == child {
@@ -117,7 +117,7 @@ func (r *refusals) take(child string) (others []string) {
 }
 
 // wait returns how long the shortest pause still lasts; 0 if nothing is refused.
-func (r *refusals) wait(now time.Time) (shortest time.Duration) {
+func (r *retries) wait(now time.Time) (shortest time.Duration) {
 	for _, g := range r.groups {
 		shortest = earliest(shortest, max(g.next.Sub(now), time.Nanosecond))
 	}
@@ -128,7 +128,7 @@ func (r *refusals) wait(now time.Time) (shortest time.Duration) {
 func (r *remembered) see(version string, now time.Time) {
 	changed := r.version != version
 	r.version = version
-	for _, child := range r.refusals.due(changed, now) {
+	for _, child := range r.retries.due(changed, now) {
 		delete(r.applied, child)
 	}
 }

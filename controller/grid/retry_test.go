@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-func noRefusals() refusals {
-	return refusals{texts: map[string]string{}, groups: map[string]*refused{}}
+func noRetries() retries {
+	return retries{texts: map[string]string{}, groups: map[string]*retryGroup{}}
 }
 
 // TestPauses: no refusal is final; the pauses double up to a limit, and begin again after a success.
@@ -23,7 +23,7 @@ func TestPauses(t *testing.T) {
 		{false, []time.Duration{10, 20, 40, 80, 160, 320, 600, 600}},
 		{true, []time.Duration{1, 2, 4, 8, 16, 30, 30}},
 	} {
-		r, now := noRefusals(), time.Unix(1000, 0)
+		r, now := noRetries(), time.Unix(1000, 0)
 		for _, pause := range c.want {
 			pause *= time.Second
 			r.refuse("web-a", "taken", false, c.rights, now)
@@ -52,7 +52,7 @@ func TestPauses(t *testing.T) {
 // TestOneIsTried: of the children that are refused with one text one is tried at a time, another one
 // each time, until one is taken. Then all are.
 func TestOneIsTried(t *testing.T) {
-	r, now := noRefusals(), time.Unix(1000, 0)
+	r, now := noRetries(), time.Unix(1000, 0)
 	for _, child := range []string{"web-c", "web-a", "web-b"} {
 		r.refuse(child, "quota", true, false, now)
 	}
@@ -75,7 +75,7 @@ func TestOneIsTried(t *testing.T) {
 // its pause, and once everything is taken, every child is.
 func TestEveryRefusalEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r, now := noRefusals(), time.Unix(1000, 0)
+		r, now := noRetries(), time.Unix(1000, 0)
 		left := map[string]bool{}
 		for i := range rapid.IntRange(1, 12).Draw(t, "children") {
 			child := fmt.Sprintf("web-%02d", i)

@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"gridproxy/controller/expand": {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/flips",
 		"gridproxy/controller/gridspec", "gridproxy/controller/removal"},
 	"gridproxy/controller/grid": {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1", "gridproxy/controller/expand",
-		"gridproxy/controller/flips", "gridproxy/controller/removal"},
+		"gridproxy/controller/flips", "gridproxy/controller/gridspec", "gridproxy/controller/removal"},
 
 	"gridproxy/controller/api/site/v1alpha2": {},
 	"gridproxy/controller/api/site/v1alpha1": {"gridproxy/controller/api/site/v1alpha2"},
