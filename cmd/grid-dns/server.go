@@ -46,8 +46,9 @@ func register(zone *clusterzone.Handler, forwards *upstreams.Handler, addrs []ne
 		return zone
 	}))
 	plugin.Register(upstreams.Name, r.inChain(func(plugin.Handler) plugin.Handler { return forwards }))
-	// Queries that are too many are dropped before any work. loadbalance shuffles the addresses that the plugins after it answer. Names of the cluster are
-	// before the cache: what changed is in the answers at once.
+	// Queries that are too many are dropped before any work. loadbalance shuffles the addresses that
+	// the plugins after it answer. Names of the cluster are before the cache: what changed is in the
+	// answers at once.
 	dnsserver.Directives = []string{limitedQueriesName, "prometheus", "errors", "loadbalance", clusterzone.Name, "cache", upstreams.Name}
 	return &r
 }

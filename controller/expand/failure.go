@@ -45,8 +45,8 @@ const (
 	comparedBytes = 512
 )
 
-// Pattern returns the beginning of a row's message without the names of the unit and of its child. A
-// ReplicaSet has the child's name and a hash.
+// Pattern returns the beginning of a row's message without the names of the unit and of its child.
+// A ReplicaSet has the child's name and a hash.
 func Pattern(r v1.UnitStatus) string {
 	text := r.Message[:min(len(r.Message), readBytes)]
 	if r.Child != "" {

@@ -31,8 +31,8 @@ type loss struct {
 
 // hold stops the deletion of all children of a Grid while most of its units are lost. That is more
 // likely a mistake, such as a mistyped gridUniqKey, than the end of many sites. It compares them
-// with those units only that have served and were there before the first loss. It begins with two lost units. It
-// does not end because all but one of them were released by name.
+// with those units only that have served and were there before the first loss. It begins with two
+// lost units. It does not end because all but one of them were released by name.
 type hold struct {
 	lost, of int
 	before   bool // it was on when the status was written

@@ -66,8 +66,8 @@ func (o Observed) serviceKey() string {
 	return ""
 }
 
-// keptKey returns the key with which a ServiceGrid's Service stays, though the Grid has another one:
-// no Node has that, and the Service would be refused everywhere. "": it follows the Grid.
+// keptKey returns the key with which a ServiceGrid's Service stays, though the Grid has another
+// one: no Node has that, and the Service would be refused everywhere. "": it follows the Grid.
 func (o Observed) keptKey() string {
 	if keys := OtherKeys(o); o.Grid.Kind == ServiceGrid && len(keys) == 2 && len(o.Others[keys[0]]) == 0 && len(o.Others[keys[1]]) > 0 {
 		return keys[1]

@@ -22,7 +22,8 @@ func TestCompleted(t *testing.T) {
 	}
 }
 
-// TestUnservedNeedsNoPlace: the child of a unit that never served is deleted without a Spend before.
+// TestUnservedNeedsNoPlace: the child of a unit that never served is deleted without a Spend
+// before.
 func TestUnservedNeedsNoPlace(t *testing.T) {
 	e, w, steps := rollout(1)
 	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5", Unserved: true})

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestRefusal: what is a refusal, and what another attempt may repair immediately (B-22). The server's own words
-// are tested in integration/grids.
+// TestRefusal: what is a refusal, and what another attempt may repair immediately (B-22). The
+// server's own words are tested in integration/grids.
 func TestRefusal(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}

@@ -16,8 +16,8 @@ const (
 )
 
 // retries decide when to try again the children of one Grid that the API server has refused: no
-// event says that a port, a quota or a right is available. Of the children that are refused with one
-// text only one is tried, until it is taken.
+// event says that a port, a quota or a right is available. Of the children that are refused with
+// one text only one is tried, until it is taken.
 type retries struct {
 	texts  map[string]string      // by child; without the child that is being tried
 	groups map[string]*retryGroup // by text
@@ -75,8 +75,8 @@ func (r *retries) due(changed bool, now time.Time) (children []string) {
 	return children
 }
 
-// after returns the next child by name with a text, and the first one after the last; "" if there is
-// none.
+// after returns the next child by name with a text, and the first one after the last; "" if there
+// is none.
 func (r *retries) after(text, last string) string {
 	var children []string
 	for child, has := range r.texts {

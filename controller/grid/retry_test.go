@@ -14,7 +14,8 @@ func noRetries() retries {
 	return retries{texts: map[string]string{}, groups: map[string]*retryGroup{}}
 }
 
-// TestPauses: no refusal is final; the pauses double up to a limit, and begin again after a success.
+// TestPauses: no refusal is final; the pauses double up to a limit, and begin again after a
+// success.
 func TestPauses(t *testing.T) {
 	for _, c := range []struct {
 		rights bool
@@ -49,8 +50,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestOneIsTried: of the children that are refused with one text one is tried at a time, another one
-// each time, until one is taken. Then all are.
+// TestOneIsTried: of the children that are refused with one text one is tried at a time, another
+// one each time, until one is taken. Then all are.
 func TestOneIsTried(t *testing.T) {
 	r, now := noRetries(), time.Unix(1000, 0)
 	for _, child := range []string{"web-c", "web-a", "web-b"} {

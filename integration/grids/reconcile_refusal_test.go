@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestRefusals: what the API server will not take is said in its words, and is tried again after a pause.
+// TestRefusals: what the API server will not take is said in its words, and is tried again after a
+// pause.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing"})
 	for _, c := range []struct{ name, template, words string }{
@@ -37,7 +38,8 @@ func TestRefusals(t *testing.T) {
 	w.run("replicas", (*world).replicas)
 }
 
-// takenPort: a refusal that another object caused ends with its cause, without a change of the Grid.
+// takenPort: a refusal that another object caused ends with its cause, without a change of the
+// Grid.
 func (w *world) takenPort() {
 	spec := corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30123}}}
 	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: spec}

@@ -239,8 +239,8 @@ func TestBindFailureIsToldAndRetried(t *testing.T) {
 	}
 }
 
-// TestPortOfLocalDNS: a Service's health-check node port does not take the port of the DNS server on
-// this node.
+// TestPortOfLocalDNS: a Service's health-check node port does not take the port of the DNS server
+// on this node.
 func TestPortOfLocalDNS(t *testing.T) {
 	want := ruleset(rules.HealthCheck{Service: web, Port: rules.PortDNS}, rules.HealthCheck{Service: web, IPv6: true, Port: rules.PortDNS})
 	want.LocalDNS.Addrs = []netip.Addr{netip.MustParseAddr("169.254.20.12")}

@@ -16,6 +16,6 @@
 // maxExamined steps to count its records and twice as many to collect them, and returns no more
 // records than its caller can send, however large a Service is.
 //
-// Pure: no clock, no I/O, no randomness: a caller says at which record an answer begins. The package
-// knows names and addresses, not messages.
+// Pure: no clock, no I/O, no randomness: a caller says at which record an answer begins. The
+// package knows names and addresses, not messages.
 package names
