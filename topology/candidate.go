@@ -48,8 +48,10 @@ func newCandidate(node string, e *SliceEndpoint, port uint16) candidate {
 	return c
 }
 
-// merge keeps one endpoint per address and port. A terminating one never replaces another: a Pod's
-// address may already belong to the next Pod (kubernetes#135593).
+// merge keeps one endpoint per address and port: one that is ready and does not terminate, so that
+// the names of slices do not decide whether the address is used. kube-proxy keeps the last one. A
+// terminating one never replaces another: a Pod's address may already belong to the next Pod
+// (kubernetes#135593).
 func merge(all []candidate) []candidate {
 	merged := slices.Clone(all)
 	slices.SortStableFunc(merged, func(a, b candidate) int { return a.Addr.Compare(b.Addr) })
@@ -58,6 +60,7 @@ func merge(all []candidate) []candidate {
 		switch last := len(out) - 1; {
 		case last < 0 || out[last].Addr != e.Addr:
 			out = append(out, e)
+		case out[last].Ready && !out[last].Terminating && !e.Ready: // it stays
 		case !e.Terminating:
 			out[last] = e
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -164,8 +165,8 @@ func judge(sp *topology.ServicePort, out []topology.Drop, e topology.Endpoint) (
 		return true, ""
 	case local:
 		return true, "only for traffic policy Local"
-	case sharesAddress(sp, e):
-		return false, "another endpoint has its address"
+	case holder(sp, e) != "":
+		return false, holder(sp, e) + " has its address too, and decides"
 	case e.Ready:
 		return false, "trafficDistribution hints prefer others"
 	case e.Serving && e.Terminating:
@@ -184,9 +185,19 @@ func external(sp *topology.ServicePort) bool {
 	return sp.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 || len(sp.Service.Status.LoadBalancer.Ingress) > 0
 }
 
-func sharesAddress(sp *topology.ServicePort, e topology.Endpoint) bool {
-	same := func(o topology.Endpoint) bool { return o.Addr == e.Addr }
-	return slices.ContainsFunc(sp.Cluster, same) || slices.ContainsFunc(sp.Local, same)
+// holder returns the slice from which the View takes an endpoint with the same address; "" = from
+// none.
+func holder(sp *topology.ServicePort, e topology.Endpoint) string {
+	for _, o := range slices.Concat(sp.Cluster, sp.Local) {
+		for _, slice := range sp.Slices {
+			if o.Addr == e.Addr && slices.ContainsFunc(slice.Endpoints, func(se topology.SliceEndpoint) bool {
+				return se.Addr == o.Addr.Addr() && se.Node == o.Node && se.Ready == o.Ready && se.Terminating == o.Terminating
+			}) {
+				return "EndpointSlice " + excerpt.Of(slice.Name)
+			}
+		}
+	}
+	return ""
 }
 
 func internalLocal(svc *corev1.Service) bool {
