@@ -4,7 +4,6 @@
 // Where each decision is taken:
 //
 //	reader.go    which files are read, and when a file is read again
-//	document.go  malformed YAML and JSON: the position of a problem (document and line, no column)
 //	decode.go    a value of the wrong type, a duplicate field: in which field a problem is
 //	place.go     how a message names the file, the document and the object
 //	problem.go   how long a message is, and how many are printed
@@ -15,5 +14,6 @@
 //	raw.go       objects of any kind, as the manifest has them
 //
 // Invariant: every error and warning names the file, the document and the field. Objects are
-// returned only if there is no error. Reader and ReadRaw open files; the rest is pure.
+// returned only if there is no error. Package documents cuts
+// a file into documents. Reader and ReadRaw open files; the rest is pure.
 package manifest

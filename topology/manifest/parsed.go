@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gridproxy/topology"
+	"gridproxy/topology/documents"
 	"gridproxy/topology/object"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,11 +56,11 @@ func parse(file string, text []byte) parsed { return options{}.parse(file, text)
 func (o options) parse(file string, text []byte) parsed {
 	p := parsed{trim: object.NewTrimmer(), options: o, skipped: map[schema.GroupKind]int{}}
 	p.trim.Names = o.names
-	if len(text) == 0 {
+	if documents.IsEmpty(text) {
 		p.errs = []error{fmt.Errorf("%s: is empty, perhaps half written; remove the file to remove its objects", file)}
 		return p
 	}
-	all, errs := documents(file, text)
+	all, errs := documents.Read(file, text)
 	p.errs = append(p.errs, errs...)
 	for i, d := range all {
 		if d != nil {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"gridproxy/topology/documents"
+
 	kjson "sigs.k8s.io/json"
 )
 
@@ -71,9 +73,9 @@ func (r *Reader) text(name string) ([]byte, error) {
 
 // rawObjects takes the text of one file apart. It is pure.
 func rawObjects(file string, text []byte) ([]Raw, error) {
-	documents, errs := documents(file, text)
+	texts, errs := documents.Read(file, text)
 	var all []Raw
-	for i, d := range documents {
+	for i, d := range texts {
 		if d == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,27 @@ func TestHalfWritten(t *testing.T) {
 	if got := f.reported(); len(got) != 4 {
 		t.Errorf("%d reports, not two errors, the first one again and the end:\n%s", len(got), strings.Join(got, "\n"))
 	}
+}
+
+// TestSavedAgainByAnEditor: a file with other line ends has the same objects, and a file of which
+// the YAML library ignores a part changes nothing.
+func TestSavedAgainByAnEditor(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	text := node("a") + node("b")
+	write(t, file, text)
+	f := follow(t, file)
+	f.wantNodes("a b")
+	for i, end := range []string{"\r", "\u0085"} {
+		name := fmt.Sprintf("c%d", i)
+		write(t, file, strings.ReplaceAll(text+node(name), "\n", end))
+		f.wantNodes("a b " + name)
+	}
+	write(t, file, "{apiVersion: v1, kind: Node, metadata: {name: a}}\n{apiVersion: v1, kind: Node, metadata: {name: b}}\n")
+	f.wantReport("a.yaml: document 1: more text follows the document")
+	f.wantNodes("a b c1")
+	write(t, file, text+"\x00")
+	f.wantReport("holds NUL")
+	f.wantNodes("a b c1")
 }
 
 // TestFollowsAConfigMap swaps a mounted ConfigMap as the kubelet does.

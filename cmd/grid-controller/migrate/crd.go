@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/deploy"
+	"gridproxy/topology/documents"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -31,6 +32,9 @@ func Definitions() ([]apiext.CustomResourceDefinition, error) {
 		text, err := fs.ReadFile(folder, file)
 		if err != nil {
 			return nil, fmt.Errorf("reading our CustomResourceDefinitions: %w", err)
+		}
+		if text, err = documents.ReadOne(text); err != nil {
+			return nil, fmt.Errorf("reading our CustomResourceDefinition in %s: %w", file, err)
 		}
 		var d apiext.CustomResourceDefinition
 		if err := yaml.UnmarshalStrict(text, &d); err != nil {

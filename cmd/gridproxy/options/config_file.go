@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/topology/documents"
 	"gridproxy/topology/regularfile"
 
 	"github.com/spf13/pflag"
@@ -63,6 +64,10 @@ func ConfigText(name string) ([]byte, error) {
 // decode is as lenient as kube-proxy: an unknown or repeated field is a warning, a wrong type an
 // error.
 func decode(text []byte) (*kubeproxy.KubeProxyConfiguration, []string, error) {
+	text, err := documents.ReadOne(text)
+	if err != nil {
+		return nil, nil, err
+	}
 	raw, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("not YAML: %w", err)

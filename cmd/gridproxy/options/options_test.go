@@ -352,6 +352,26 @@ func TestWrongConfig(t *testing.T) {
 	}
 }
 
+// TestConfigIsReadWhole reads a file that was saved again, and refuses one that holds more.
+func TestConfigIsReadWhole(t *testing.T) {
+	const text = head + "clusterCIDR: 10.244.0.0/16\n"
+	for _, end := range []string{"\r\n", "\r", "\u0085"} {
+		o, _, err := readConfig(t, "\ufeff---\n"+strings.ReplaceAll(text, "\n", end)+"---\n# the end\n")
+		if err != nil || len(o.ClusterCIDRs) != 1 {
+			t.Errorf("line end %+q: cluster CIDRs %v: %v", end, o.ClusterCIDRs, err)
+		}
+	}
+	for name, more := range map[string]string{
+		"config.yaml: line 4: a second document": "---\n" + head,
+		"config.yaml: line 4: holds NUL":         "# \x00\n",
+		"config.yaml: line 5: holds NUL":         "---\n# \xff\n",
+	} {
+		if _, _, err := readConfig(t, text+more); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: got error %v, want %q", more, err, name)
+		}
+	}
+}
+
 // TestFieldsExist: every name in the table is a field of the type. Otherwise its flag is never set.
 func TestFieldsExist(t *testing.T) {
 	full := &kubeproxy.KubeProxyConfiguration{}
