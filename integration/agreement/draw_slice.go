@@ -81,8 +81,8 @@ func (d *drawing) drawSlicePorts(slice *discoveryv1.EndpointSlice, svc *corev1.S
 
 // fromPool draws an endpoint of Service number i. An address that appears twice is twice
 // the same endpoint, or once one that terminates and once its successor: with two
-// successors kube-proxy's answer depends on the order of a map. Of two entries that do not terminate
-// and of which one is ready, kube-proxy takes the last one, and gridproxy on purpose the ready one.
+// successors kube-proxy's answer depends on the order of a map. Where one of them is ready,
+// kube-proxy takes the last one, and gridproxy on purpose the ready one.
 func (d *drawing) fromPool(i int, family discoveryv1.AddressType, hints string) discoveryv1.Endpoint {
 	if family == discoveryv1.AddressTypeFQDN {
 		return discoveryv1.Endpoint{Addresses: []string{"pod.example.com"}, NodeName: new("edge-1")}

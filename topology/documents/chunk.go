@@ -136,7 +136,7 @@ func (c chunk) fromYAML() ([]byte, error) {
 func (c chunk) checkWhole() error {
 	d := yamlv2.NewDecoder(bytes.NewReader(c.text))
 	if err := d.Decode(&unread{}); err != nil {
-		return nil
+		return nil //nolint:nilerr // the other library has read it, or its error is reported
 	}
 	err := d.Decode(&unread{})
 	if errors.Is(err, io.EOF) {

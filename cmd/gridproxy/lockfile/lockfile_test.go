@@ -10,7 +10,7 @@ import (
 )
 
 // TestTake: a lock has one holder, who is named to others, and is free when the holder ends. The
-// file of a holder that was killed is in nobody's way. Only the user of the daemon may open it.
+// file of a holder that was killed stops no process. Only the user of the daemon may open it.
 func TestTake(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	ended, end := context.WithCancel(t.Context())
