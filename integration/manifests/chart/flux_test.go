@@ -167,7 +167,7 @@ func sourceOf(t *testing.T, root string, controller module) string {
 	t.Helper()
 	library := download(t, root, "github.com/fluxcd/pkg/runtime").Dir
 	files := []string{filepath.Join(controller.Dir, "main.go"), filepath.Join(controller.Dir, "internal/features/features.go")}
-	for _, folder := range []string{"controller", "leaderelection", "logger", "features"} {
+	for _, folder := range []string{"acl", "controller", "leaderelection", "logger", "features"} {
 		found, err := filepath.Glob(filepath.Join(library, folder, "*.go"))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s has no files in %s: %v", library, folder, err)
