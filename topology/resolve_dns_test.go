@@ -275,7 +275,7 @@ func TestAddrHostname(t *testing.T) {
 	}
 }
 
-// BenchmarkNamesOfLargeService is a decision about 16 slices of 1,000 endpoints and 100 ports.
+// BenchmarkNamesOfLargeService decides about 16 slices of 1,000 endpoints and 100 ports.
 func BenchmarkNamesOfLargeService(b *testing.B) {
 	s := Snapshot{Node: "me", Nodes: map[string]labels.Set{"me": {}}, Namespaces: []string{"default"}}
 	s.Services = []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}}

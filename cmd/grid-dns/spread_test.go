@@ -25,8 +25,8 @@ const (
 	spreadAnswers = 10_000
 )
 
-// spreadZone has the headless name db.shop. All IPv4 endpoints come before all IPv6 ones, and only
-// the former have a port, so that a start at a random endpoint would not be fair.
+// spreadZone returns a zone with the headless name db.shop. All IPv4 endpoints come before all IPv6
+// ones, and only the IPv4 ones have a port, so that a start at a random endpoint would not be fair.
 func spreadZone() *names.Zone {
 	svc := &dnsview.Names{Service: types.NamespacedName{Namespace: "shop", Name: "db"}, Kind: dnsview.Headless}
 	http, none := []dnsview.Port{{Name: "http", Protocol: "TCP", Number: 80}}, []dnsview.Port{{Name: "sql", Protocol: "TCP", Number: 5432}}
@@ -90,7 +90,7 @@ func TestAnswersSpreadLoad(t *testing.T) {
 	for _, c := range []struct {
 		kind, name string
 		qtype      uint16
-		tcp        bool // whole; else truncated, but for the cached one
+		tcp        bool // whole; else truncated, except the cached one
 		records    int
 	}{
 		{"A", "db.shop.svc.cluster.local.", dns.TypeA, true, spreadAddrs},

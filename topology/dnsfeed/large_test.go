@@ -228,7 +228,7 @@ func TestLongestUpdate(t *testing.T) {
 	}
 }
 
-// BenchmarkFeed is an update about one changed endpoint of a hostile Service.
+// BenchmarkFeed writes an update about one changed endpoint of a hostile Service.
 func BenchmarkFeed(b *testing.B) {
 	views := []dnsview.View{{Services: []*dnsview.Names{hostile(100, "bj-1")}}, {Services: []*dnsview.Names{hostile(100, "bj-2")}}}
 	w, n := NewWriter(io.Discard), 0

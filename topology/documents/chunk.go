@@ -108,7 +108,7 @@ func (c chunk) fromJSON() ([][]byte, error) {
 	}
 }
 
-// syntaxErrorOffset is how much of the text was read before the error. An error's own
+// syntaxErrorOffset returns how much of the text was read before the error. An error's own
 // offset counts from the start of the stream.
 func syntaxErrorOffset(err error, read int64, size int) int {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
