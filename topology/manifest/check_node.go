@@ -1,9 +1,11 @@
 package manifest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
+	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +25,13 @@ func checkNode(f *findings, n *corev1.Node) bool {
 	checkPodCIDRs(f, &n.Spec)
 	for i := range n.Status.Addresses {
 		a := &n.Status.Addresses[i]
-		if a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP {
-			f.addr(field.NewPath("status", "addresses").Index(i).Child("address"), &a.Address)
+		if a.Type != corev1.NodeInternalIP && a.Type != corev1.NodeExternalIP {
+			continue
+		}
+		if addr, err := topology.ParseAddr(a.Address); err == nil {
+			a.Address = addr.String()
+		} else { // an API server stores any text
+			f.warn(field.NewPath("status", "addresses").Index(i).Child("address"), fmt.Sprintf("%v; it is ignored", err))
 		}
 	}
 	return true
