@@ -55,10 +55,21 @@ func newLimitedQueries(addrs []netip.Addr) *limitedQueries {
 // Name returns the name of the plugin.
 func (l *limitedQueries) Name() string { return limitedQueriesName }
 
+// admitted is the key of a context in which a query was admitted.
+type admitted struct{}
+
 // ServeDNS gives a query to the next plugin, or drops it: the client gets no answer, and asks again
-// later.
+// later. The daemon's own queries, from this address, are never dropped. A query that CoreDNS asks
+// itself for an admitted one, such as the target of a CNAME, needs no second place.
 func (l *limitedQueries) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if ctx.Value(admitted{}) != nil {
+		return l.next.ServeDNS(ctx, w, r)
+	}
+	ctx = context.WithValue(ctx, admitted{}, true)
 	client := addrOf(w.RemoteAddr())
+	if client == addrOf(w.LocalAddr()) {
+		return l.next.ServeDNS(ctx, l.counting(w), r)
+	}
 	if !l.admit(client) {
 		l.dropped.Inc()
 		return dns.RcodeSuccess, nil // for which CoreDNS sends nothing

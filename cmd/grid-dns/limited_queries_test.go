@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 )
 
@@ -70,7 +71,7 @@ func (e endless) ServeDNS(ctx context.Context, _ dns.ResponseWriter, _ *dns.Msg)
 
 // clientWriter is a writer to a client.
 type clientWriter struct {
-	test.ResponseWriter
+	dns.ResponseWriter
 	client net.Addr
 }
 
@@ -84,7 +85,7 @@ func TestDroppedQueries(t *testing.T) {
 	l.next = slow
 	greedy := net.IPv4(10, 0, 0, 1)
 	ask := func(ctx context.Context, client net.Addr) int {
-		rcode, _ := l.ServeDNS(ctx, &clientWriter{client: client}, new(dns.Msg))
+		rcode, _ := l.ServeDNS(ctx, &clientWriter{&test.ResponseWriter{}, client}, new(dns.Msg))
 		return rcode
 	}
 	ended, end := context.WithCancel(t.Context())
@@ -103,6 +104,46 @@ func TestDroppedQueries(t *testing.T) {
 	}
 	asking.Go(func() { ask(t.Context(), &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2)}) })
 	<-slow.begun
+}
+
+// TestAlwaysAdmitted: when there is no room, the daemon's own query is answered, and so is a query
+// that CoreDNS asks itself for one that was admitted.
+func TestAlwaysAdmitted(t *testing.T) {
+	l := newLimitedQueries([]netip.Addr{localAddr})
+	l.next = replying{dns.RcodeNameError}
+	ask := func(ctx context.Context, client netip.Addr) bool {
+		w := &localWriter{local: &net.UDPAddr{IP: localAddr.AsSlice(), Port: portDNS}}
+		before := l.answered[localAddr].udp.Load()
+		if _, err := l.ServeDNS(ctx, &clientWriter{w, &net.UDPAddr{IP: client.AsSlice()}}, new(dns.Msg).SetQuestion("a.", dns.TypeA)); err != nil {
+			t.Fatal(err)
+		}
+		return l.answered[localAddr].udp.Load() > before
+	}
+	l.total = maxQueries
+	if ask(t.Context(), netip.MustParseAddr("10.0.0.1")) || !ask(t.Context(), localAddr) {
+		t.Error("when there is no room, a client's query is answered, or the daemon's own is not")
+	}
+	l.total, l.next = 0, nested{l, t}
+	l.ofClient[netip.MustParseAddr("10.0.0.1")] = maxQueriesOfClient - 1
+	ask(t.Context(), netip.MustParseAddr("10.0.0.1"))
+}
+
+// nested is a plugin that asks the server itself.
+type nested struct {
+	server *limitedQueries
+	t      *testing.T
+}
+
+func (nested) Name() string { return "nested" }
+
+func (n nested) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
+	dropped := testutil.ToFloat64(n.server.dropped)
+	n.server.next = replying{dns.RcodeSuccess}
+	rcode, err := n.server.ServeDNS(ctx, w, m)
+	if testutil.ToFloat64(n.server.dropped) > dropped {
+		n.t.Error("a nested query is dropped")
+	}
+	return rcode, err
 }
 
 // replying is a plugin that answers with a code.
