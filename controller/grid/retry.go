@@ -32,14 +32,27 @@ type retryGroup struct {
 	forbidden bool // a change of anything in the Grid may end it
 }
 
-// refuse notes that a child was refused with a text.
+// refuse notes that a child was refused with a text. If it was tried with another one, that text may
+// be new each time, as with the number of a request, so the pauses go on to grow.
 func (r *retries) refuse(child, text string, forbidden, rights bool, now time.Time) {
 	r.texts[child] = text
 	if r.groups[text] == nil {
-		g := &retryGroup{forbidden: forbidden, rights: rights}
-		g.wait(now)
+		g := &retryGroup{forbidden: forbidden, rights: rights, pause: r.pauseOf(child)}
+		if g.next = now.Add(g.pause); g.pause == 0 {
+			g.wait(now)
+		}
 		r.groups[text] = g
 	}
+}
+
+// pauseOf returns the longest pause that began when the child was tried; 0 if it was not.
+func (r *retries) pauseOf(child string) (longest time.Duration) {
+	for _, g := range r.groups {
+		if g.tried == child {
+			longest = max(longest, g.pause)
+		}
+	}
+	return longest
 }
 
 // wait begins the next pause.
@@ -63,7 +76,7 @@ func (r *retries) due(changed bool, now time.Time) (children []string) {
 			continue
 		}
 		child := r.after(text, g.tried)
-		if child == "" {
+		if child == "" { // all are refused with other texts by now
 			delete(r.groups, text)
 			continue
 		}

@@ -50,6 +50,28 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// TestTextsThatChange: a text that is new each time, as with the number of a request, does not keep
+// the pauses from growing.
+func TestTextsThatChange(t *testing.T) {
+	r, now := noRetries(), time.Unix(1000, 0)
+	r.refuse("web-a", "request 0", false, false, now)
+	for i, want := range []time.Duration{20, 40, 80, 160, 320, 600, 600} {
+		var due []string
+		for range 2 { // a text that no child has any more ends first
+			if now = now.Add(r.wait(now)); len(due) == 0 {
+				due = r.due(false, now)
+			}
+		}
+		if !slices.Equal(due, []string{"web-a"}) {
+			t.Fatalf("%v is tried", due)
+		}
+		r.refuse("web-a", fmt.Sprintf("request %d", i+1), false, false, now)
+		if got := r.groups[fmt.Sprintf("request %d", i+1)].pause; got != want*time.Second {
+			t.Errorf("pause %d is %s, want %s", i, got, want*time.Second)
+		}
+	}
+}
+
 // TestOneIsTried: of the children that are refused with one text one is tried at a time, another
 // one each time, until one is taken. Then all are.
 func TestOneIsTried(t *testing.T) {
