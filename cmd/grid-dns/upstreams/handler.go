@@ -22,6 +22,7 @@ const (
 	Limit      = 1800 * time.Millisecond // for a query; resolvers give up after 5 s, and often after 2 s
 	tierLimit  = Limit / 2               // for the Pods of the cluster's DNS, while there are others
 	readLimit  = 600 * time.Millisecond  // for the answer of one upstream
+	maxQueries = 2000                    // that wait for upstreams at once
 	maxServers = 15                      // of each tier, as many as forward takes
 	maxFails   = 2                       // health checks in a row, until an upstream is left out
 	idle       = 10 * time.Second        // until a connection to an upstream is closed
@@ -41,6 +42,7 @@ func (s Servers) Equal(o Servers) bool {
 // Handler is the plugin. It is safe to Set the upstreams while queries are answered.
 type Handler struct {
 	tiers   atomic.Pointer[[]*forward.Forward]
+	waiting atomic.Int64
 	servers Servers // as last set; by the caller of Set
 }
 
@@ -91,6 +93,10 @@ func (h *Handler) Name() string { return Name }
 
 // ServeDNS forwards a query. A tier of which no server answers is followed by the next one.
 func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	defer h.waiting.Add(-1)
+	if h.waiting.Add(1) > maxQueries {
+		return dns.RcodeRefused, nil
+	}
 	tiers := h.tiers.Load()
 	if tiers == nil {
 		return dns.RcodeServerFailure, nil

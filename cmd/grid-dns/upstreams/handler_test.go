@@ -160,6 +160,24 @@ func TestManyServers(t *testing.T) {
 	}
 }
 
+// TestManyQueries: queries that wait for upstreams are bounded, and those that are over do not
+// count.
+func TestManyQueries(t *testing.T) {
+	h := newHandler(t, Servers{Cluster: []netip.AddrPort{newUpstream(t, "pod", dns.RcodeSuccess).at}})
+	h.waiting.Store(maxQueries)
+	for range 3 {
+		if got := ask(t, h); got != "REFUSED, an error: false" {
+			t.Error(got)
+		}
+	}
+	h.waiting.Store(maxQueries - 1)
+	for range 3 {
+		if got := ask(t, h); got != "pod" {
+			t.Error(got)
+		}
+	}
+}
+
 // TestLimit: a query with a silent tier and a second one leaves time to ask that.
 func TestLimit(t *testing.T) {
 	if tierLimit+readLimit > Limit || readLimit > tierLimit || Limit >= 2*time.Second {
