@@ -4,6 +4,8 @@ package rules
 type Removal struct {
 	DryRun bool // only count: nothing is removed
 	Items  []RemovedItem
+
+	FoundFirewall bool // KUBE-FIREWALL exists, which no Cleanup removes
 }
 
 // RemovedItem counts things of one kind at one place.
@@ -25,6 +27,13 @@ func (r *Removal) Add(where, what string, n int) {
 		}
 	}
 	r.Items = append(r.Items, RemovedItem{where, what, n})
+}
+
+// FindFirewall records that KUBE-FIREWALL exists.
+func (r *Removal) FindFirewall() {
+	if r != nil {
+		r.FoundFirewall = true
+	}
 }
 
 // IsDry reports whether nothing is to be removed.

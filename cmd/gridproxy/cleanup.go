@@ -33,8 +33,9 @@ With the daemon's --ipvs-exclude-cidrs, virtual servers there that only kube-pro
 KUBE-FIREWALL, the kubelet's chains and the rules and virtual servers of other programs stay.
 Services do not work on this node afterwards. Running it again changes nothing.
 
-It prints how many chains, rules, virtual servers, addresses and sets it has removed, and where. With
---dry-run it prints what it would remove, and changes nothing. A daemon may run meanwhile.
+It prints how many chains, rules, virtual servers, addresses and sets it has removed, and where. The
+last line names what is left on purpose, which is KUBE-FIREWALL, and why. With --dry-run it prints
+what it would remove, and changes nothing. A daemon may run meanwhile.
 
 The kernel is read back afterwards. The command fails if anything is left, or comes back at once
 because kube-proxy or gridproxy still runs. It also fails if a table with such chains cannot be read,
@@ -97,8 +98,12 @@ func cleanUp(ctx context.Context, o options.Options, flags cleanupFlags, std com
 		text += driver.Cleaned(o)
 	}
 	err = errors.Join(err, command.Flush(std.Out, []byte(text)))
+	cleaned := err == nil
 	if flags.restore {
 		err = errors.Join(err, restoreSettings(std, flags.dryRun))
+	}
+	if cleaned && !flags.dryRun {
+		err = errors.Join(err, command.Flush(std.Out, []byte(driver.DescribeFirewall(o, removal))))
 	}
 	return err
 }

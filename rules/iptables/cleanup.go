@@ -108,6 +108,9 @@ func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, un
 		case err != nil:
 			return nil, nil, err
 		default:
+			if line.Kind == netfilter.LineChain && line.Table == netfilter.Filter && line.Chain == netfilter.ChainFirewall {
+				b.config.Removal.FindFirewall()
+			}
 			ks.read(line)
 		}
 	}

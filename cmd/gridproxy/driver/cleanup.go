@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
+	"gridproxy/rules/netfilter"
 )
 
 // NewCleaner makes a Backend whose Cleanup removes what any mode has left, independent of the mode
@@ -26,6 +27,15 @@ func Cleaned(o options.Options) string {
 		return "chains whose names begin with " + names(o).Prefix() + " and the jumps to them are gone from filter and nat; all others are as they were\n"
 	}
 	return "our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"
+}
+
+// DescribeFirewall returns the last line of a Cleanup, which names KUBE-FIREWALL if the kernel has
+// it. It returns nothing for a daemon that uses other names.
+func DescribeFirewall(o options.Options, r rules.Removal) string {
+	if o.ServiceProxyName != "" || !r.FoundFirewall {
+		return ""
+	}
+	return "left: chain " + netfilter.ChainFirewall + " in filter and the jumps to it, because the kubelet writes and needs them too\n"
 }
 
 // halfCleaner removes what some modes have left, if what another one has left cannot be removed.
