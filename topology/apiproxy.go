@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -42,6 +44,19 @@ func APIProxies(all []*Slice) []netip.AddrPort {
 	}
 	slices.SortFunc(named, netip.AddrPort.Compare)
 	return slices.Compact(named)
+}
+
+// WarnOfAPIProxy returns a warning if an Endpoints object names the node-local proxy of the API
+// server. SuperEdge reads the annotation there too; we read it from EndpointSlices alone. The
+// caller has found that no EndpointSlice names a proxy.
+func WarnOfAPIProxy(endpoints metav1.Object) string {
+	name := types.NamespacedName{Namespace: cmp.Or(endpoints.GetNamespace(), corev1.NamespaceDefault), Name: endpoints.GetName()}
+	if _, annotated := endpoints.GetAnnotations()[AnnotationLocalEndpoint]; name != apiServer() || !annotated {
+		return ""
+	}
+	return "annotation " + AnnotationLocalEndpoint + " of Endpoints " + apiServer().String() +
+		" is not read; copy it and " + AnnotationLocalPort + " to the EndpointSlice " + apiServer().String() +
+		", as docs/migrate-from-superedge.md says"
 }
 
 // apiServer is the Service of the API server.

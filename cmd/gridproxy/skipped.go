@@ -24,6 +24,9 @@ func skipped(counts map[schema.GroupKind]int) []string {
 	var lines []string
 	for _, k := range kinds[:min(len(kinds), maxSkipped)] {
 		why := "gridproxy does not use this kind"
+		if k.String() == "Endpoints" {
+			why = "gridproxy reads EndpointSlices; write an EndpointSlice"
+		}
 		if slices.ContainsFunc(gridspec.Kinds(), func(grid gridspec.Kind) bool { return grid.GroupVersionKind().GroupKind() == k }) {
 			why = "see gridproxy analyze and grid-controller expand"
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/analyze"
@@ -22,7 +23,8 @@ func newAnalyze(std command.Stdio, c *connection) *cobra.Command {
 their codes are those of "gridproxy analyze"; docs/findings.md explains all of them.
 
 --namespace looks at the Services and Grids in one namespace only. Grids are looked at if you may
-list them.
+list them. A warning says if SuperEdge's annotation of the node-local API proxy is on the Endpoints
+default/kubernetes alone, where the daemon does not read it.
 
 A finding as serious as --fail-on is exit code 1.`,
 		Example: `  kubectl grid analyze
@@ -54,12 +56,11 @@ A finding as serious as --fail-on is exit code 1.`,
 	return cmd
 }
 
-// analyze makes the Report of the cluster, or of --namespace. A missing right to list Grids is a
-// warning.
+// analyze makes the Report of the cluster, or of --namespace. It prints the warnings of withGrids.
 func (c *connection) analyze(ctx context.Context, t topology.Config, std command.Stdio) (analyze.Report, error) {
-	s, grids, denied, err := c.withGrids(ctx)
-	if denied != "" {
-		fmt.Fprintf(std.Err, "warning: %s\n", denied)
+	s, grids, warnings, err := c.withGrids(ctx)
+	for _, w := range warnings {
+		fmt.Fprintf(std.Err, "warning: %s\n", w)
 	}
 	if err != nil {
 		return analyze.Report{}, err
@@ -71,21 +72,25 @@ func (c *connection) analyze(ctx context.Context, t topology.Config, std command
 	return analyze.Analyze(s, a), nil
 }
 
-// withGrids reads the cluster and its Grids, or those of --namespace. denied says why there are no
-// Grids; "" = they may be listed.
-func (c *connection) withGrids(ctx context.Context) (s topology.Snapshot, grids []gridspec.Grid, denied string, err error) {
+// withGrids reads the cluster and its Grids, or those of --namespace. It warns of a missing right to
+// list Grids, and of an API proxy that only Endpoints name.
+func (c *connection) withGrids(ctx context.Context) (s topology.Snapshot, grids []gridspec.Grid, warnings []string, err error) {
 	config, err := c.config()
 	if err != nil {
-		return s, nil, "", err
+		return s, nil, nil, err
 	}
 	r, err := newReader(config)
 	if err != nil {
-		return s, nil, "", err
+		return s, nil, nil, err
 	}
 	defer command.Waiting(c.problems, "reading the cluster")()
 	if s, err = r.snapshot(ctx, ""); err != nil {
-		return s, nil, "", err
+		return s, nil, nil, err
 	}
-	grids, denied, err = r.server.Grids(ctx, c.givenNamespace())
-	return s, grids, denied, err
+	grids, denied, err := r.server.Grids(ctx, c.givenNamespace())
+	warnings = []string{denied}
+	if len(topology.APIProxies(s.Slices)) == 0 {
+		warnings = append(warnings, r.warnOfAPIProxy(ctx))
+	}
+	return s, grids, slices.DeleteFunc(warnings, func(w string) bool { return w == "" }), err
 }

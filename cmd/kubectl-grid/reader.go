@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gridproxy/cmd/gridproxy/clusterlist"
+	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,9 +54,24 @@ func (r *reader) services(ctx context.Context) ([]*corev1.Service, error) {
 
 // getGrid reads one Grid into out. found is false if there is none, or no definition of its kind.
 func (r *reader) getGrid(ctx context.Context, resource, namespace, name string, out any) (found bool, err error) {
+	return r.get(ctx, clusterlist.GridPath(resource, namespace)+"/"+name, resource+" "+namespace+"/"+name, out)
+}
+
+// warnOfAPIProxy returns the warning of topology.WarnOfAPIProxy, or why nothing is known.
+func (r *reader) warnOfAPIProxy(ctx context.Context) string {
+	var endpoints metav1.PartialObjectMetadata
+	if _, err := r.get(ctx, "/api/v1/namespaces/default/endpoints/kubernetes", "Endpoints default/kubernetes", &endpoints); err != nil {
+		return err.Error()
+	}
+	return topology.WarnOfAPIProxy(&endpoints)
+}
+
+// get reads one object into out. what names it in the error. The API server's warnings, such as the
+// one that Endpoints are deprecated, are not printed.
+func (r *reader) get(ctx context.Context, path, what string, out any) (found bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, clusterlist.Patience, fmt.Errorf("no answer within %s", clusterlist.Patience))
 	defer cancel()
-	text, err := clusterlist.Raw(r.server.Client.Get().AbsPath(clusterlist.GridPath(resource, namespace), name).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
+	text, err := clusterlist.Raw(r.server.Client.Get().AbsPath(path).WarningHandler(rest.NoWarnings{}).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -66,7 +82,7 @@ func (r *reader) getGrid(ctx context.Context, resource, namespace, name string, 
 		err = json.Unmarshal(text, out)
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading %s %s/%s from API server %s: %w", resource, namespace, name, r.server.Address, err)
+		return false, fmt.Errorf("reading %s from API server %s: %w", what, r.server.Address, err)
 	}
 	return true, nil
 }

@@ -65,6 +65,11 @@ func newStandIn(t *testing.T) string {
 	mux := http.NewServeMux()
 	mux.Handle("/", s.rest)
 	mux.HandleFunc("GET /api/v1/nodes/{node}/proxy/healthz", healthz)
+	mux.HandleFunc("GET /annotated/api/v1/namespaces/default/endpoints/kubernetes", getEndpoints)
+	mux.HandleFunc("GET /api/v1/namespaces/default/endpoints/kubernetes", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusNotFound, "NotFound", "not found")
+	})
+	mux.Handle("/annotated/", http.StripPrefix("/annotated", mux)) // the same cluster after SuperEdge
 	mux.HandleFunc("GET /apis/superedge.io/v1", s.listResources)
 	mux.HandleFunc("GET /apis/superedge.io/v1/{resource}", list(s.grids))
 	mux.HandleFunc("GET /apis/superedge.io/v1/namespaces/{namespace}/{resource}", list(s.grids))
@@ -150,6 +155,15 @@ func refuse(w http.ResponseWriter, code int, reason, message string) {
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 		Code: int32(code), Reason: metav1.StatusReason(reason), Message: message, //nolint:gosec // a status code
 	})
+}
+
+// getEndpoints answers with those of the API server as SuperEdge annotates them, and with the warning
+// of Kubernetes 1.33 and later.
+func getEndpoints(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Warning", `299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"`)
+	_ = json.NewEncoder(w).Encode(corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{ //nolint:staticcheck // SuperEdge writes it
+		Namespace: "default", Name: "kubernetes", Annotations: map[string]string{topology.AnnotationLocalEndpoint: "169.254.20.11", topology.AnnotationLocalPort: "51003"},
+	}})
 }
 
 // listResources says which kinds of Grids there are.

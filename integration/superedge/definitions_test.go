@@ -1,7 +1,9 @@
 package superedge
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +12,9 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
+	"gridproxy/topology"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
 // The kinds of sites in each version, as kubectl takes them.
@@ -78,6 +83,7 @@ func TestDefinitions(t *testing.T) {
 		}
 	}
 	w.repeated()
+	w.proxyCopied()
 	w.ours.WaitReady(t)
 	w.readable()
 	w.reconciled()
@@ -135,6 +141,21 @@ func (w *world) repeated() {
 				w.t.Errorf("%s would be in the way of the next kubectl apply --server-side of %s", m, name)
 			}
 		}
+	}
+}
+
+// proxyCopied: the annotations of the node-local API proxy are where gridproxy reads them.
+func (w *world) proxyCopied() {
+	w.t.Helper()
+	w.MustKubectl(w.t, "--namespace=default", "annotate", "endpoints", "kubernetes", "superedge.io/local-endpoint=169.254.20.11", "superedge.io/local-port=51003")
+	w.t.Log(w.shell.follow(w.t, "Keep the node-local API proxy"))
+	slice := &discoveryv1.EndpointSlice{}
+	if err := json.Unmarshal([]byte(w.MustKubectl(w.t, "--namespace=default", "get", "endpointslice", "kubernetes", "--output=json")), slice); err != nil {
+		w.t.Fatal(err)
+	}
+	want := []netip.AddrPort{netip.MustParseAddrPort("169.254.20.11:51003")}
+	if got := topology.APIProxies([]*topology.Slice{topology.NewSlice(slice)}); !slices.Equal(got, want) {
+		w.t.Errorf("the EndpointSlice names the API proxies %v, want %v: %v", got, want, slice.Annotations)
 	}
 }
 

@@ -27,6 +27,8 @@ func TestReadWith(t *testing.T) {
 {apiVersion: example.com/v1, kind: AllowList, metadata: {name: h}}
 ---
 {apiVersion: v1, kind: SecretList, items: []}
+---
+{apiVersion: v1, kind: Endpoints, metadata: {name: web}}
 `
 	odd := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Odd"}
 	c, _, err := ReadWith([]string{Stdin}, strings.NewReader(text), odd)
@@ -43,9 +45,34 @@ func TestReadWith(t *testing.T) {
 		t.Errorf("%d Nodes, further objects (-want +got):\n%s", len(c.Nodes), diff)
 	}
 	if diff := cmp.Diff(map[schema.GroupKind]int{
-		{Kind: "ConfigMap"}: 3, {Group: "serving.knative.dev", Kind: "Service"}: 1, {Group: "example.com", Kind: "AllowList"}: 1,
+		{Kind: "ConfigMap"}: 3, {Kind: "Endpoints"}: 1, {Group: "serving.knative.dev", Kind: "Service"}: 1, {Group: "example.com", Kind: "AllowList"}: 1,
 	}, c.Skipped); diff != "" {
 		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+}
+
+// TestUnreadAPIProxy: SuperEdge's annotation on the Endpoints of the API server, in any list, is a
+// warning, unless an EndpointSlice names the proxy too.
+func TestUnreadAPIProxy(t *testing.T) {
+	const (
+		annotated = `metadata: {name: kubernetes, annotations: {superedge.io/local-endpoint: 169.254.20.11, superedge.io/local-port: "51003"}`
+		warning   = "annotation superedge.io/local-endpoint of Endpoints default/kubernetes is not read; " +
+			"copy it and superedge.io/local-port to the EndpointSlice default/kubernetes, as docs/migrate-from-superedge.md says"
+		slice = "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, endpoints: [], " + annotated +
+			", labels: {kubernetes.io/service-name: kubernetes}}}"
+	)
+	for text, want := range map[string][]string{
+		"{apiVersion: v1, kind: Endpoints, " + annotated + "}}":                                {"standard input: document 1 (Endpoints): " + warning},
+		"{apiVersion: v1, kind: EndpointsList, items: [{metadata: {}}, {" + annotated + "}}]}": {"standard input: document 1, item 2: " + warning},
+		"{apiVersion: v1, kind: Endpoints, " + annotated + ", namespace: shop}}":               nil,
+		"{apiVersion: v1, kind: Endpoints, metadata: {name: kubernetes}}":                      nil,
+		"{apiVersion: v1, kind: Endpoints, metadata: 7}":                                       nil,
+		"{apiVersion: v1, kind: Endpoints, " + annotated + "}}\n---\n" + slice:                 nil,
+	} {
+		_, warnings, err := Read([]string{Stdin}, strings.NewReader(text))
+		if diff := cmp.Diff(want, warnings); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ type parsed struct {
 	namespaces, grids []located[metav1.PartialObjectMetadata] // with names alone
 
 	skipped  map[schema.GroupKind]int // how many objects of other kinds there are
+	unread   []string                 // warnings about Endpoints, unless an EndpointSlice names an API proxy
 	warnings []string
 	errs     []error
 }
@@ -84,7 +85,8 @@ var (
 		corev1.SchemeGroupVersion.WithKind("Node"),
 		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
 	}
-	plainList = corev1.SchemeGroupVersion.WithKind("List")
+	plainList     = corev1.SchemeGroupVersion.WithKind("List")
+	endpointsKind = corev1.SchemeGroupVersion.WithKind("Endpoints")
 
 	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 	gridKind      = schema.GroupVersionKind{Group: "superedge.io", Version: "v1", Kind: "StatefulSetGrid"}
@@ -117,7 +119,7 @@ func (p *parsed) add(at place, text []byte, unsaid header) {
 	kind, isList, used := h.match(p.options.kinds())
 	switch {
 	case !used:
-		p.skip(h, text)
+		p.skip(f.place, h, text)
 	case schema.FromAPIVersionAndKind(h.APIVersion, "").GroupVersion() != kind.GroupVersion():
 		f.wrong(field.NewPath("apiVersion"), "is %s; write %s, the only version that is read", h.APIVersion, kind.GroupVersion())
 	case isList:
@@ -139,18 +141,35 @@ func (p *parsed) add(at place, text []byte, unsaid header) {
 }
 
 // skip counts an object that is not used, or the items of a list of such objects.
-func (p *parsed) skip(h header, text []byte) {
+func (p *parsed) skip(at place, h header, text []byte) {
 	kind, n := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind).GroupKind(), 1
+	if kind == endpointsKind.GroupKind() {
+		p.skipEndpoints(at, text)
+	}
 	if item, isList := strings.CutSuffix(kind.Kind, "List"); isList {
 		var list struct {
 			Items *[]json.RawMessage `json:"items"`
 		}
 		if json.Unmarshal(text, &list) == nil && list.Items != nil {
-			kind.Kind, n = item, len(*list.Items)
+			kind.Kind, n = item, 0
+			for i, text := range *list.Items {
+				p.skip(at.item(i), header{h.APIVersion, item}, text)
+			}
 		}
 	}
 	if n > 0 {
 		p.skipped[kind] += n
+	}
+}
+
+// skipEndpoints keeps the warning about Endpoints that name an API proxy.
+func (p *parsed) skipEndpoints(at place, text []byte) {
+	var o metav1.PartialObjectMetadata
+	if json.Unmarshal(text, &o) != nil {
+		return
+	}
+	if warning := topology.WarnOfAPIProxy(&o); warning != "" {
+		p.unread = append(p.unread, at.String()+": "+warning)
 	}
 }
 
@@ -254,6 +273,11 @@ func assemble(files []parsed) (Objects, []string, error) {
 		Services: kept[corev1.Service](whole.services),
 		Slices:   kept[topology.Slice](whole.slices),
 		Nodes:    kept[corev1.Node](whole.nodes),
+	}
+	if len(topology.APIProxies(objects.Slices)) == 0 {
+		for _, p := range files {
+			whole.warnings = append(whole.warnings, printable(p.unread)...)
+		}
 	}
 	if whole.options.names {
 		objects.addNames(kept[metav1.PartialObjectMetadata](whole.namespaces), kept[metav1.PartialObjectMetadata](whole.grids))
