@@ -52,8 +52,12 @@ func withSuggestion(text string) string {
 	return problem + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
 }
 
-// withFlagSuggestion adds to the error of an unknown flag those flags that may have been meant.
+// withFlagSuggestion adds to the error of an unknown flag those flags that may have been meant, or
+// what SuperEdge's flag of that name is here.
 func withFlagSuggestion(cmd *cobra.Command, err error) error {
+	if answered := withSuperEdgeFlag(cmd, err); answered != nil {
+		return answered
+	}
 	unknown := new(pflag.NotExistError)
 	if !errors.As(err, &unknown) {
 		return err

@@ -35,6 +35,9 @@ func EnsureSuperEdge(ctx context.Context, progress io.Writer) (SuperEdge, error)
 // CRDs is the folder of the definitions of its Grids.
 func (s SuperEdge) CRDs() string { return filepath.Join(s.dir, "manifests") }
 
+// Program is the file of its controller.
+func (s SuperEdge) Program() string { return filepath.Join(s.dir, "application-grid-controller") }
+
 // Controller says how to start its controller with a kubeconfig. It reads its CRDs from a folder below /etc, so it gets a
 // mount namespace with an /etc of its own, where nothing else is; nothing is left of that when it ends. That needs root,
 // unshare and mount.
