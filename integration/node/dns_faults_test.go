@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -28,6 +29,9 @@ type dnsFault struct {
 	// outage is for how many seconds from the first failure any number of queries may fail. Later,
 	// maxStray may.
 	outage int
+
+	queries int // of the load; 0 = as many as the test wants
+	lost    int // how many queries may fail at any time
 
 	closed bool // no query is answered by the DNS of the cluster
 	fresh  bool // no client keeps its port
@@ -68,6 +72,7 @@ func dnsFaults() []dnsFault {
 		}},
 		{name: "address removed", rate: 2000, outage: 6, strike: removeDNSAddresses},
 		{name: "switched off", rate: 2000, strike: switchDNSOff},
+		{name: "thief", rate: 2000, closed: true, strike: stealDNSAddresses},
 		{name: "refused", rate: 500, flags: []string{"--dns-when-away", "refuse"}, outage: 30, closed: true, strike: refuseDNS},
 	}
 }
@@ -170,15 +175,19 @@ func TestDNSAddressTaken(t *testing.T) {
 // back soon, and by whom it should be.
 func TestDNSFaults(t *testing.T) {
 	programs := buildDNSPrograms(t)
-	for _, f := range dnsFaults() {
+	faults := dnsFaults()
+	if !inGuest() { // a flood is about grid-dns, which is the same in each mode
+		faults = append(faults, dnsFloods()...)
+	}
+	for _, f := range faults {
 		if inGuest() {
 			f.rate = min(f.rate, guestRate)
 		}
 		t.Run(f.name, func(t *testing.T) {
-			tally := f.run(t, programs, 10_000)
+			tally := f.run(t, programs, cmp.Or(f.queries, 10_000))
 			outage := time.Duration(f.outage) * time.Second
-			if lost := tally.After(outage); lost > maxStray {
-				t.Errorf("lost queries: %d failed later than %s after the first failure, want at most %d", lost, outage, maxStray)
+			if lost := tally.After(outage); lost > max(maxStray, f.lost) {
+				t.Errorf("lost queries: %d failed later than %s after the first failure, want at most %d", lost, outage, max(maxStray, f.lost))
 			}
 		})
 	}
@@ -220,6 +229,14 @@ func (f dnsFault) run(t *testing.T, programs dnsPrograms, queries int) traffic.T
 	}
 	if wrong := tally.Count[traffic.Wrong]; wrong > 0 {
 		promise.Broken(t, promise.Answer, "%d answers were wrong", wrong)
+	}
+	for _, server := range servers {
+		if kib, err := peakMemory(server.PID()); err == nil { // it has not ended
+			d.t.Logf("grid-dns had %d MiB at most", kib>>10)
+			if kib > maxDNSMemory {
+				d.t.Errorf("grid-dns had %d KiB of memory, want at most %d", kib, maxDNSMemory)
+			}
+		}
 	}
 	must(d.t, tally.NotMeasured())
 	return tally

@@ -10,10 +10,12 @@ import (
 	"github.com/miekg/dns"
 )
 
-// The name that is asked for. Each server answers it with an address of its own.
+// The name that is asked for, of a closed headless Service. Each server answers it with an address
+// of its own.
 const (
 	askedName     = "who.shop.svc.cluster.local."
-	answerOfNode  = "10.96.0.50" // what grid-dns answers: the cluster IP of the Service
+	answerOfNode  = "10.0.0.70"  // what grid-dns answers: the endpoint of this unit
+	answerOfOther = "10.0.0.139" // nobody answers this: the endpoint of another unit
 	answerOfCloud = "192.0.2.53" // what the DNS of the cluster answers
 )
 

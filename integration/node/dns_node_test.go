@@ -19,11 +19,15 @@ import (
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // inGuest says that this is a virtual machine, whose kernel has IPVS, and whose processor is slow.
 func inGuest() bool { return os.Getenv("GRIDPROXY_GUEST") != "" }
+
+// elsewhere is a Node of another unit, which has no namespace here.
+const elsewhere = "gz-2"
 
 // portDNS is where DNS servers answer.
 const portDNS = 53
@@ -42,8 +46,10 @@ type dnsNode struct {
 	ctx       context.Context
 	node      *netns.Node
 	client    *netns.Pod
+	server    *netns.Pod // of the DNS of the cluster, and an endpoint
 	manifests string
-	dir       string // of sockets and files
+	objects   *netns.Manifests // in that folder
+	dir       string           // of sockets and files
 	programs  dnsPrograms
 	daemon    *netns.Gridproxy
 	load      *traffic.Load // nil = none is running
@@ -73,18 +79,28 @@ func newDNSNode(t testing.TB, programs dnsPrograms) *dnsNode {
 	for _, p := range lab.Pods() {
 		d.namespaces = append(d.namespaces, p.Namespace)
 	}
-	m := netns.NewManifests(d.manifests, layout)
+	m := netns.NewManifests(d.manifests, netns.Manual().Only(here, elsewhere))
 	kubeDNS := netns.NewService("kube-dns", clusterDNS...)
 	kubeDNS.Namespace = metav1.NamespaceSystem
 	kubeDNS.Spec.Ports = []corev1.ServicePort{dnsPort("dns", corev1.ProtocolUDP), dnsPort("dns-tcp", corev1.ProtocolTCP)}
 	server := lab.Pod("beijing-wrx7r")
 	m.Serve(kubeDNS, server)
-	who := netns.NewService("who", netip.MustParseAddr(answerOfNode))
-	who.Namespace = "shop"
+	who := newHeadless("who")
 	m.Serve(who, server)
+	d.objects, d.server = m, server
+	away := &m.Slices[len(m.Slices)-2].Endpoints // IPv4
+	*away = append(*away, discoveryv1.Endpoint{Addresses: []string{answerOfOther}, NodeName: new(elsewhere)})
 	must(d.t, m.Write())
 	serveFakeDNS(t, server)
 	return d
+}
+
+// newHeadless returns a headless Service of namespace shop that is closed.
+func newHeadless(name string) *corev1.Service {
+	s := netns.NewService(name)
+	s.Namespace, s.Spec.ClusterIP, s.Spec.ClusterIPs = "shop", corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
+	netns.Confine(s, `["`+netns.UnitKey+`"]`)
+	return s
 }
 
 func dnsPort(name string, protocol corev1.Protocol) corev1.ServicePort {
@@ -93,7 +109,10 @@ func dnsPort(name string, protocol corev1.Protocol) corev1.ServicePort {
 	return p
 }
 
-// serveFakeDNS answers every query in a Pod as the DNS of the cluster.
+// silentZone is the domain of a tenant whose servers never answer.
+const silentZone = "silent.example."
+
+// serveFakeDNS answers every query in a Pod as the DNS of the cluster, except those of silentZone.
 func serveFakeDNS(t testing.TB, pod *netns.Pod) {
 	t.Helper()
 	record, err := dns.NewRR(askedName + " 5 IN A " + answerOfCloud)
@@ -101,6 +120,9 @@ func serveFakeDNS(t testing.TB, pod *netns.Pod) {
 		t.Fatal(err)
 	}
 	handler := dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) {
+		if dns.IsSubDomain(silentZone, query.Question[0].Name) {
+			return
+		}
 		answer := new(dns.Msg).SetReply(query)
 		answer.Answer = []dns.RR{record}
 		_ = w.WriteMsg(answer) // a client that is gone needs no answer
