@@ -172,7 +172,7 @@ func received(n *netns.Node) (total int, err error) {
 }
 
 // memory is what a process holds, in bytes.
-type memory struct{ resident, anonymous int }
+type memory struct{ peak, resident, anonymous int }
 
 func (d *daemon) memory() (memory, error) { return memoryOf(d.PID()) }
 
@@ -186,6 +186,9 @@ func memoryOf(pid int) (memory, error) {
 		var kb int
 		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kb); n == 1 {
 			m.resident = kb << 10
+		}
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kb); n == 1 {
+			m.peak = kb << 10
 		}
 		if n, _ := fmt.Sscanf(line, "RssAnon: %d kB", &kb); n == 1 {
 			m.anonymous = kb << 10

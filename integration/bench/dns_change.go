@@ -103,7 +103,7 @@ func (c *dnsCompare) change(ctx context.Context, s *dnsServers, of namedService)
 			if !of.headless() {
 				break
 			}
-			addrs, err := c.ask(s.named(dnsOfUnit), of)
+			addrs, err := c.ask(s.named(dnsOfUnit), of.dnsName())
 			if err == nil && of.in(addrs, changed) {
 				break
 			}
@@ -130,7 +130,7 @@ func (c *dnsCompare) measureLag(ctx context.Context, s *dnsServers) ([]time.Dura
 		known := map[string]time.Time{}
 		for deadline := time.Now().Add(answerLimit); len(known) < 2; {
 			for _, name := range []string{dnsOfUnit, dnsOfCluster} {
-				addrs, err := c.ask(s.named(name), of)
+				addrs, err := c.ask(s.named(name), of.dnsName())
 				if known[name].IsZero() && err == nil && of.in(addrs, changed) {
 					known[name] = time.Now()
 				}

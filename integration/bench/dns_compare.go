@@ -98,7 +98,7 @@ func (c *dnsCompare) prepare(ctx context.Context) error {
 		return err
 	}
 	c.programs = map[string]string{dnsOfUnit: gridDNS, dnsOfCluster: coreDNS, dnsOfCache: nodeLocal}
-	for _, addr := range []string{clusterDNSAddr, cacheDNSAddr} {
+	for _, addr := range []string{clusterDNSAddr, cacheDNSAddr, floodFrom, askFrom} {
 		if _, err := c.node.Run(ctx, nil, "ip", "addr", "add", addr+"/32", "dev", "lo"); err != nil {
 			return err
 		}
@@ -117,6 +117,7 @@ type dnsResult struct {
 	memory    map[string][]float64 // resident, in bytes
 	changes   []dnsChange
 	lags      []time.Duration // of grid-dns behind CoreDNS, by change, ascending
+	flood     dnsFlood
 }
 
 func newDNSResult(services int) dnsResult {
@@ -161,6 +162,9 @@ func (c *dnsCompare) measure(ctx context.Context, services int, last bool) (r dn
 	}
 	if r.changes, err = c.measureChanges(ctx, s); err == nil {
 		r.lags, err = c.measureLag(ctx, s)
+	}
+	if err == nil {
+		r.flood, err = c.measureFlood(ctx, s, load)
 	}
 	return r, err
 }

@@ -144,12 +144,7 @@ var (
 // returns the number of answers too.
 func readDNSPerf(out []byte, code string) (load dnsLoad, answered float64, err error) {
 	number := func(pattern *regexp.Regexp, group int) float64 {
-		match := pattern.FindSubmatch(out)
-		if match == nil {
-			err = errors.Join(err, fmt.Errorf("dnsperf printed nothing like %s", pattern))
-			return 0
-		}
-		n, wrong := strconv.ParseFloat(string(match[group]), 64)
+		n, wrong := numberIn(out, pattern, group)
 		err = errors.Join(err, wrong)
 		return n
 	}
@@ -166,6 +161,15 @@ func readDNSPerf(out []byte, code string) (load dnsLoad, answered float64, err e
 	}
 	load.p99, err = p99Of(out)
 	return load, answered, err
+}
+
+// numberIn reads a number of what dnsperf prints.
+func numberIn(out []byte, pattern *regexp.Regexp, group int) (float64, error) {
+	match := pattern.FindSubmatch(out)
+	if match == nil {
+		return 0, fmt.Errorf("dnsperf printed nothing like %s", pattern)
+	}
+	return strconv.ParseFloat(string(match[group]), 64)
 }
 
 // p99Of reads the lines of queries, such as "> NOERROR name A 0.000123".

@@ -44,6 +44,10 @@ func (c *dnsCompare) report(results []dnsResult, facts []string) string {
 			fmt.Fprintf(&b, "\ngrid-dns answers with a change later than CoreDNS by %s in half of %d changes, from %s to %s.\n",
 				r.lags[n/2].Round(rounding), n, r.lags[0].Round(rounding), r.lags[n-1].Round(rounding))
 		}
+		if f := r.flood; f.rate > 0 {
+			fmt.Fprintf(&b, "\nCoreDNS loses %.0f %% of another client's queries while one floods it with %d SRV queries a second. At half of that rate grid-dns answers %.0f %% (≥ 95 %% %s), and has %d MiB at most (≤ 128 MiB %s).\n",
+				100*f.lost, f.rate, 100*f.answered, metOrMissed(f.answered >= 0.95), f.memory>>20, metOrMissed(f.memory <= 128<<20))
+		}
 	}
 	return b.String()
 }

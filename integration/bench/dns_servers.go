@@ -150,15 +150,15 @@ func (c *dnsCompare) startServers(ctx context.Context) (*dnsServers, error) {
 
 // knows is an error unless a server has an address for a Service.
 func (c *dnsCompare) knows(server *dnsServer, s namedService) error {
-	addrs, err := c.ask(server, s)
+	addrs, err := c.ask(server, s.dnsName())
 	if err == nil && len(addrs) == 0 {
 		err = fmt.Errorf("%s does not know %s", server.name, s.dnsName())
 	}
 	return err
 }
 
-// ask returns the addresses that a server has for a Service.
-func (c *dnsCompare) ask(server *dnsServer, s namedService) (addrs []string, err error) {
+// ask returns the addresses that a server has for a name.
+func (c *dnsCompare) ask(server *dnsServer, name string) (addrs []string, err error) {
 	err = c.node.Do(func() error {
 		conn, err := net.DialTimeout("udp", server.addr+":53", time.Second)
 		if err != nil {
@@ -166,7 +166,7 @@ func (c *dnsCompare) ask(server *dnsServer, s namedService) (addrs []string, err
 		}
 		defer conn.Close()
 		client := dns.Client{Timeout: time.Second}
-		answer, _, err := client.ExchangeWithConn(new(dns.Msg).SetQuestion(s.dnsName()+".", dns.TypeA), &dns.Conn{Conn: conn})
+		answer, _, err := client.ExchangeWithConn(new(dns.Msg).SetQuestion(name+".", dns.TypeA), &dns.Conn{Conn: conn})
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (c *dnsCompare) ask(server *dnsServer, s namedService) (addrs []string, err
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("asking %s for %s: %w", server.name, s.dnsName(), err)
+		return nil, fmt.Errorf("asking %s for %s: %w", server.name, name, err)
 	}
 	return addrs, nil
 }
