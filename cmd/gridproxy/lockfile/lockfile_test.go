@@ -64,3 +64,20 @@ func TestTakeNothingElse(t *testing.T) {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 }
+
+// TestTakeWithoutHolder: a caller that does not describe itself leaves the content of the file as it
+// is, because the path may be mistyped.
+func TestTakeWithoutHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "Cargo.lock")
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := Take(t.Context(), path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if text, err := os.ReadFile(path); string(text) != "mine" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+}
