@@ -59,11 +59,11 @@ func standIn(s topology.Snapshot, svc *topology.DNSService) *topology.ServicePor
 		return nil
 	}
 	port := &topology.ServicePort{Name: topology.ServicePortName{NamespacedName: svc.Service}, Service: s.Services[i], Slices: svc.Slices}
-	if svc.Kind == dnsview.Headless { // else Next says that
-		port.Closure, port.Warnings = svc.Closure, slices.Concat(svc.Warnings, svc.Ignored)
+	if warning := svc.UnnamedWarning(); warning != "" { // an Event has the text of the first warning
+		port.Warnings = []string{warning}
 	}
-	if warning := svc.UnnamedWarning(); warning != "" {
-		port.Warnings = append(port.Warnings, warning)
+	if svc.Kind == dnsview.Headless { // else Next says that
+		port.Closure, port.Warnings = svc.Closure, slices.Concat(port.Warnings, svc.Warnings, svc.Ignored)
 	}
 	return port
 }

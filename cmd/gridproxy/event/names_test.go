@@ -83,7 +83,8 @@ func TestUnnamedEndpoints(t *testing.T) {
 	s := topology.Snapshot{Node: "n1", Services: []*corev1.Service{svc}}
 	for kind, want := range map[dnsview.Kind]string{
 		dnsview.ClusterIP: "node n1: DNS has at most 50000 endpoints of one Service, the first by host name; further ones have no names",
-		dnsview.Headless:  "node n1: another warning; gridproxy explain --dns db.shop.svc prints 1 more",
+		dnsview.Headless: "node n1: DNS has at most 50000 endpoints of one Service, the first by host name; further ones have no names; " +
+			"gridproxy explain --dns db.shop.svc prints 1 more",
 	} {
 		var state NamesState
 		var said []string
