@@ -10,6 +10,7 @@ import (
 	"gridproxy/cmd/gridproxy/health"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/gridproxy/socket"
 	"gridproxy/cmd/gridproxy/status"
 
 	"github.com/spf13/cobra"
@@ -76,7 +77,7 @@ func printStatus(ctx context.Context, o options.Options, std command.Stdio) erro
 func socketServer(path string, publisher *status.Publisher) server {
 	return server{
 		name: statusServer, flag: "status-socket", addr: path, remedy: "gridproxy status cannot ask this daemon; make the path available",
-		listen: status.Listen, serving: publisher.Server,
+		listen: socket.Listen, serving: publisher.Server,
 	}
 }
 

@@ -4,7 +4,6 @@
 //	status.go     the fields of the answer
 //	problem.go    decides whether a daemon is healthy. Pure.
 //	publisher.go  keeps what the last run found, and serves the answer
-//	socket.go     makes the unix socket of the daemon
 //	client.go     asks a daemon
 //	table.go      prints the answer for people
 //

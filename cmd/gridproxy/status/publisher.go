@@ -1,7 +1,6 @@
 package status
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -20,7 +19,6 @@ import (
 	"gridproxy/cmd/gridproxy/localdns"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/otherproxy"
-	"gridproxy/cmd/gridproxy/socket"
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/syncer"
@@ -271,9 +269,6 @@ const (
 	maxHeaderBytes = 4 << 10
 	maxConnections = 64 // a newer one ends the oldest
 )
-
-// Listen makes the socket of the answer.
-func Listen(ctx context.Context, path string) (net.Listener, error) { return socket.Listen(ctx, path) }
 
 // Server is an HTTP server of the answer.
 func (p *Publisher) Server() *http.Server {

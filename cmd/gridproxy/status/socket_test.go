@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/gridproxy/health"
+	"gridproxy/cmd/gridproxy/socket"
 )
 
 // TestLeftOver: a socket at which no process listens any more is named as such.
@@ -31,7 +32,7 @@ func TestLeftOver(t *testing.T) {
 // nothing, the oldest of which end.
 func TestIdleConnections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	l, err := Listen(t.Context(), path)
+	l, err := socket.Listen(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
