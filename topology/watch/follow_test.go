@@ -81,8 +81,8 @@ func TestHalfWritten(t *testing.T) {
 	}
 }
 
-// TestSavedAgainByAnEditor: a file with other line ends has the same objects, and a file of which
-// the YAML library ignores a part changes nothing.
+// TestSavedAgainByAnEditor: a file with other line ends has the same objects. If the YAML library
+// ignores a part of a file, that file changes nothing.
 func TestSavedAgainByAnEditor(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	text := node("a") + node("b")

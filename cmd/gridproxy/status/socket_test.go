@@ -29,7 +29,7 @@ func TestLeftOver(t *testing.T) {
 }
 
 // TestIdleConnections: a question is answered while there are hundreds of connections that send
-// nothing, the oldest of which end.
+// nothing. The oldest of them end.
 func TestIdleConnections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := socket.Listen(t.Context(), path)
