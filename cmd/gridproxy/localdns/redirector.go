@@ -291,8 +291,9 @@ func (k *Redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
 	defer k.mu.Unlock()
 	var paths []Path
 	var entries []dnsredirect.Entry
-	for _, addr := range k.config.Addrs {
-		p := k.pathTo(addr, WhyNot(now, netip.AddrPortFrom(addr, dnsredirect.Port), clients, k.answers[addr]), now)
+	for _, before := range k.paths {
+		addr := before.Addr
+		p := k.nextPath(before, WhyNot(now, netip.AddrPortFrom(addr, dnsredirect.Port), clients, k.answers[addr]), now)
 		if p.Local {
 			entries = append(entries, dnsredirect.OfFamily(k.entries, addr.Is6())...)
 		}
@@ -302,10 +303,10 @@ func (k *Redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
 	return paths, entries
 }
 
-// pathTo is where queries of one family are to go. whyNot is that of the DNS servers there. It is
-// called with the lock held.
-func (k *Redirector) pathTo(addr netip.Addr, whyNot string, now time.Time) Path {
-	family := rules.FamilyOf(addr)
+// nextPath returns where queries of one family are to go. before is where they go now, and whyNot is
+// that of the DNS servers there. It is called with the lock held.
+func (k *Redirector) nextPath(before Path, whyNot string, now time.Time) Path {
+	addr, family := before.Addr, rules.FamilyOf(before.Addr)
 	p := Path{Addr: addr, Since: now, Why: cmp.Or(k.cannot[addr], k.config.Prevents(family))}
 	k.backoff[addr] = k.backoff[addr].observed(now, whyNot == "" && p.Why == "")
 	back := k.backoff[addr]
@@ -318,18 +319,12 @@ func (k *Redirector) pathTo(addr netip.Addr, whyNot string, now time.Time) Path 
 		p.Unasked, p.Why = true, fmt.Sprintf("no query comes over %s: the cluster's DNS has no %s cluster IP with port %d", family, family, dnsredirect.Port)
 	case k.config.Always || whyNot != "":
 		p.Local, p.Why = k.config.Always, whyNot
-	case !k.isLocal(addr) && back.wait(now) > 0:
+	case !before.Local && back.wait(now) > 0:
 		p.Wait, p.Why = back.wait(now), back.describe(now)
 	default:
 		p.Local = true
 	}
 	return p
-}
-
-// isLocal reports whether queries go to an address of the DNS servers of this node now. It is
-// called with the lock held.
-func (k *Redirector) isLocal(addr netip.Addr) bool {
-	return slices.ContainsFunc(k.paths, func(p Path) bool { return p.Addr == addr && p.Local })
 }
 
 // note takes the paths over, and returns those that lead elsewhere than before, or cannot any more.
