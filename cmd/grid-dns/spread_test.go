@@ -14,6 +14,7 @@ import (
 	"gridproxy/rules/names"
 	"gridproxy/topology/dnsview"
 
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/miekg/dns"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,17 +60,6 @@ func outsideAddrs(t *testing.T) netip.AddrPort {
 	return netip.MustParseAddrPort(conn.LocalAddr().String())
 }
 
-// keptAnswer keeps the message that is sent.
-type keptAnswer struct {
-	test.ResponseWriter
-	m *dns.Msg
-}
-
-func (w *keptAnswer) WriteMsg(m *dns.Msg) error {
-	w.m = m
-	return nil
-}
-
 // TestAnswersSpreadLoad: each record is equally often the first one of an answer, and no record of
 // a truncated one is never named.
 func TestAnswersSpreadLoad(t *testing.T) {
@@ -103,13 +93,13 @@ func TestAnswersSpreadLoad(t *testing.T) {
 	} {
 		first, named := map[string]int{}, map[string]bool{}
 		for range spreadAnswers {
-			w := &keptAnswer{ResponseWriter: test.ResponseWriter{TCP: c.tcp}}
+			w := nonwriter.New(&test.ResponseWriter{TCP: c.tcp})
 			all.at[localAddr].ServeDNS(t.Context(), w, new(dns.Msg).SetQuestion(c.name, c.qtype))
-			if w.m == nil || len(w.m.Answer) == 0 || w.m.Truncated == (c.tcp || c.records == 4) {
-				t.Fatalf("%s: the answer is %v", c.kind, w.m)
+			if w.Msg == nil || len(w.Msg.Answer) == 0 || w.Msg.Truncated == (c.tcp || c.records == 4) {
+				t.Fatalf("%s: the answer is %v", c.kind, w.Msg)
 			}
-			first[w.m.Answer[0].String()]++
-			for _, r := range w.m.Answer {
+			first[w.Msg.Answer[0].String()]++
+			for _, r := range w.Msg.Answer {
 				named[r.String()] = true
 			}
 		}

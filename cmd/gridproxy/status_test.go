@@ -58,17 +58,20 @@ func (p *process) untilStatus(t *testing.T, socket, what string, ok func(s statu
 	})
 }
 
+// malformedService is the manifest of a Service whose annotation cannot be parsed.
+const malformedService = `
+---
+apiVersion: v1
+kind: Service
+metadata: {name: malformed, annotations: {topologyKeys: 'location'}}
+spec: {clusterIP: 172.16.33.232, ports: [{port: 80}]}`
+
 // TestStatus follows one daemon from its start to its end.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	socket := newStatusSocket(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	const rest = `
----
-apiVersion: v1
-kind: Service
-metadata: {name: malformed, annotations: {topologyKeys: 'location'}}
-spec: {clusterIP: 172.16.33.232, ports: [{port: 80}]}
+	const rest = malformedService + `
 ---
 apiVersion: v1
 kind: Service
@@ -139,12 +142,7 @@ func TestStatusNamesCauses(t *testing.T) {
 	t.Parallel()
 	socket := newStatusSocket(t)
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing")+`
----
-apiVersion: v1
-kind: Service
-metadata: {name: malformed, annotations: {topologyKeys: 'location'}}
-spec: {clusterIP: 172.16.33.232, ports: [{port: 80}]}
+	write(t, manifests, cluster("10.0.0.70", "beijing")+malformedService+`
 ---
 apiVersion: v1
 kind: Service

@@ -19,6 +19,7 @@ import (
 	"gridproxy/topology"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
@@ -187,14 +188,14 @@ func (dnsUpstream) Lookup(_ context.Context, _ request.Request, name string, qty
 // askDNS returns all that a plugin answers, as lines. Names within records are in lower case,
 // because hostnames are so in a view: DNS compares names without regard to case.
 func askDNS(h plugin.Handler, q dns.Question) string {
-	w := &dnsWriter{ResponseWriter: test.ResponseWriter{TCP: true}} // no answer is truncated
+	w := nonwriter.New(&test.ResponseWriter{TCP: true}) // no answer is truncated
 	r := &dns.Msg{MsgHdr: dns.MsgHdr{Id: 4711, RecursionDesired: true}, Question: []dns.Question{q}}
 	rcode, err := h.ServeDNS(context.Background(), w, r)
-	if rcode == dns.RcodeBadCookie && w.m == nil {
+	if rcode == dns.RcodeBadCookie && w.Msg == nil {
 		return passedOn
 	}
 	lines := []string{fmt.Sprintf("returned %s %v", dns.RcodeToString[rcode], err)}
-	if m := w.m; m != nil {
+	if m := w.Msg; m != nil {
 		lines = append(lines, fmt.Sprintf("%s authoritative=%v truncated=%v response=%v id=%d", dns.RcodeToString[m.Rcode], m.Authoritative, m.Truncated, m.Response, m.Id))
 		lines = append(lines, fmt.Sprintf("the question is repeated: %v", slices.Equal(m.Question, []dns.Question{q})))
 		lines = append(lines, dnsSection("answer", m.Answer, false)...)
@@ -217,15 +218,4 @@ func dnsSection(name string, records []dns.RR, fold bool) []string {
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)
-}
-
-// dnsWriter keeps a message.
-type dnsWriter struct {
-	test.ResponseWriter
-	m *dns.Msg
-}
-
-func (w *dnsWriter) WriteMsg(m *dns.Msg) error {
-	w.m = m
-	return nil
 }

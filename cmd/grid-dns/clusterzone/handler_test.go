@@ -13,6 +13,7 @@ import (
 	"gridproxy/topology/dnsview"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
@@ -62,29 +63,18 @@ func newHandler(z *names.Zone) *Handler {
 	return h
 }
 
-// writer keeps a message.
-type writer struct {
-	test.ResponseWriter
-	m *dns.Msg
-}
-
-func (w *writer) WriteMsg(m *dns.Msg) error {
-	w.m = m
-	return nil
-}
-
 // ask returns the records of the answer, or what became of the query instead.
 func ask(h *Handler, name string, qtype uint16) string {
-	w := &writer{}
+	w := nonwriter.New(&test.ResponseWriter{})
 	rcode, _ := h.ServeDNS(context.Background(), w, new(dns.Msg).SetQuestion(name, qtype))
-	if w.m == nil || w.m.Rcode != dns.RcodeSuccess {
-		if w.m != nil {
-			rcode = w.m.Rcode
+	if w.Msg == nil || w.Msg.Rcode != dns.RcodeSuccess {
+		if w.Msg != nil {
+			rcode = w.Msg.Rcode
 		}
 		return dns.RcodeToString[rcode]
 	}
 	var texts []string
-	for _, r := range append(w.m.Answer, w.m.Extra...) {
+	for _, r := range append(w.Msg.Answer, w.Msg.Extra...) {
 		texts = append(texts, strings.Join(strings.Fields(r.String())[3:], " "))
 	}
 	return strings.Join(texts, "; ")
@@ -209,13 +199,13 @@ func TestAnswerFits(t *testing.T) {
 			if size > 0 {
 				r.SetEdns0(size, false)
 			}
-			w := &writer{}
+			w := nonwriter.New(&test.ResponseWriter{})
 			if _, err := h.ServeDNS(t.Context(), w, r); err != nil {
 				t.Fatal(err)
 			}
-			made, room := len(w.m.Answer), max(int(size), dns.MinMsgSize)/16+1
-			if w.m.Truncate(int(size)); made > room || !w.m.Truncated || len(w.m.Answer) == made {
-				t.Errorf("%s into %d bytes: %d records are made and %d sent, want at most %d", dns.TypeToString[qtype], size, made, len(w.m.Answer), room)
+			made, room := len(w.Msg.Answer), max(int(size), dns.MinMsgSize)/16+1
+			if w.Msg.Truncate(int(size)); made > room || !w.Msg.Truncated || len(w.Msg.Answer) == made {
+				t.Errorf("%s into %d bytes: %d records are made and %d sent, want at most %d", dns.TypeToString[qtype], size, made, len(w.Msg.Answer), room)
 			}
 		}
 	}
@@ -244,24 +234,24 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		question := r.Question[0]
-		w := &writer{}
+		w := nonwriter.New(&test.ResponseWriter{})
 		rcode, err := h.ServeDNS(context.Background(), w, r)
 		if err != nil {
 			t.Fatalf("%v: %v", question, err)
 		}
-		if w.m == nil {
+		if w.Msg == nil {
 			if rcode == dns.RcodeSuccess {
 				t.Fatalf("%v: no answer", question)
 			}
 			return
 		}
-		if w.m.Id != r.Id || len(w.m.Question) != 1 || w.m.Question[0] != question {
-			t.Fatalf("%v: the answer is to %v", question, w.m.Question)
+		if w.Msg.Id != r.Id || len(w.Msg.Question) != 1 || w.Msg.Question[0] != question {
+			t.Fatalf("%v: the answer is to %v", question, w.Msg.Question)
 		}
-		if n := len(w.m.Answer) + len(w.m.Ns) + len(w.m.Extra); n > 8 {
+		if n := len(w.Msg.Answer) + len(w.Msg.Ns) + len(w.Msg.Extra); n > 8 {
 			t.Fatalf("%v: %d records", question, n)
 		}
-		if _, err := w.m.Pack(); err != nil {
+		if _, err := w.Msg.Pack(); err != nil {
 			t.Fatalf("%v: the answer cannot be sent: %v", question, err)
 		}
 	})
