@@ -14,11 +14,10 @@ import (
 )
 
 // ResolveDNS decides what DNS says about every Service to the clients of the Snapshot's node. The
-// endpoints are closed as those of a ServicePort are. Then those count that are ready: whether they
-// serve or terminate is not asked, which is what CoreDNS does. Readiness is the only rule of
-// kube-proxy that counts: no hints, no traffic policies, no unusable addresses. Every Service has
-// names, whatever LabelServiceProxyName says: that label is about rules. It reads only Slices with
-// names.
+// endpoints are closed as those of a ServicePort are. Then those count that are ready, as in
+// CoreDNS, and whose address is ready by merge, as in rules. No other rule of kube-proxy counts: no
+// hints, no traffic policies, no unusable addresses. Every Service has names, whatever
+// LabelServiceProxyName says: that label is about rules. It reads only Slices with names.
 //
 // Under policy Ordered one key is in use for the Service as a whole, and not for each port: a name
 // has no port.
@@ -65,7 +64,10 @@ func (d dnsInputs) resolve(svc *corev1.Service, own []*Slice, confined confineme
 			continue
 		}
 		open = append(open, e)
-		if e.Ready {
+	}
+	refused := refusedAddrs(open)
+	for _, e := range open {
+		if e.Ready && !refused[e.Addr] {
 			out.Endpoints = append(out.Endpoints, dnsview.Endpoint{Hostname: e.hostname, Addr: e.Addr.Addr(), Node: e.Node, Ports: e.ports})
 		}
 	}
@@ -158,7 +160,8 @@ func nameWarnings(own []*Slice) []string {
 		all.addresses.warning("further addresses of EndpointSlice"), all.slices.warning("EndpointSlice"))
 }
 
-// namedCandidate is a candidate with what DNS says about it. Its port is 0: a name is for all.
+// namedCandidate is a candidate with what DNS says about it. A name is for all ports, so instead of
+// one port it has the number of its list of ports.
 type namedCandidate struct {
 	candidate
 	hostname string
@@ -168,26 +171,26 @@ type namedCandidate struct {
 // namedCandidates returns candidates of a Service as a whole.
 func (o observer) namedCandidates(own []*Slice, lists *portLists) []namedCandidate {
 	var all []namedCandidate
-	add := func(e candidate, hostname string, ports []dnsview.Port) {
-		all = append(all, namedCandidate{e, cmp.Or(hostname, addrHostname(e.Addr.Addr())), ports})
+	add := func(e candidate, addr netip.Addr, hostname string, list int) {
+		e.Addr = netip.AddrPortFrom(addr, uint16(list)) //nolint:gosec // at most dnsview.MaxPorts lists, and one without ports
+		all = append(all, namedCandidate{e, cmp.Or(hostname, addrHostname(addr)), lists.all[list]})
 	}
 	for _, slice := range own {
 		if o.probed.replaces(slice) {
 			proxy := *slice.apiProxy
 			name := ServicePortName{Port: "https", Protocol: corev1.ProtocolTCP}
 			for _, e := range localAPIServer(name, proxy) {
-				add(e, "", []dnsview.Port{{Name: name.Port, Protocol: string(name.Protocol), Number: int32(proxy.Port())}})
+				list := lists.number([]dnsview.Port{{Name: name.Port, Protocol: string(name.Protocol), Number: int32(proxy.Port())}})
+				add(e, proxy.Addr(), "", list)
 			}
 			continue
 		}
-		ports := lists.share(slice.dnsPorts())
+		list := lists.number(slice.dnsPorts())
 		for i := range slice.Endpoints {
-			add(newCandidate(o.node, &slice.Endpoints[i], 0), slice.names.hostname(i), ports)
+			add(newCandidate(o.node, &slice.Endpoints[i], 0), slice.Endpoints[i].Addr, slice.names.hostname(i), list)
 		}
 		for _, f := range slice.names.further {
-			e := newCandidate(o.node, &slice.Endpoints[f.endpoint], 0)
-			e.Addr = netip.AddrPortFrom(f.addr, 0)
-			add(e, slice.names.hostname(f.endpoint), ports)
+			add(newCandidate(o.node, &slice.Endpoints[f.endpoint], 0), f.addr, slice.names.hostname(f.endpoint), list)
 		}
 	}
 	return all
@@ -201,19 +204,35 @@ type portLists struct {
 	warnings []string // at most one
 }
 
-// share returns a list, or one of before that is equal to it. If there are too many ports, the
-// endpoints of a list have none.
-func (l *portLists) share(list []dnsview.Port) []dnsview.Port {
+// number returns the index of a list. Lists that are equal have one index. If there are too many
+// ports, the endpoints of a list have none.
+func (l *portLists) number(list []dnsview.Port) int {
 	i := slices.IndexFunc(l.all, func(before []dnsview.Port) bool { return slices.Equal(before, list) })
 	switch {
 	case i >= 0:
-		return l.all[i]
+		return i
 	case l.ports+len(list) > dnsview.MaxPorts:
 		l.warnings = []string{fmt.Sprintf("its EndpointSlices have more than %d different ports: endpoints of the last ones have no SRV records", dnsview.MaxPorts)}
-		return nil
+		return l.number(nil)
 	}
 	l.all, l.ports = append(l.all, list), l.ports+len(list)
-	return list
+	return len(l.all) - 1
+}
+
+// refusedAddrs returns the addresses that have no name with a list of ports, because merge leaves
+// each of them to an endpoint that is not ready. An address that merge leaves to a ready endpoint
+// has the host names of all that are ready: Pods of the Node's own network share it.
+func refusedAddrs(open []namedCandidate) map[netip.AddrPort]bool {
+	refused := map[netip.AddrPort]bool{}
+	if !slices.ContainsFunc(open, func(e namedCandidate) bool { return e.Ready && e.Terminating }) {
+		return refused // merge prefers each ready endpoint
+	}
+	for _, e := range merge(candidatesOf(open)) {
+		if !e.Ready {
+			refused[e.Addr] = true
+		}
+	}
+	return refused
 }
 
 func candidatesOf(all []namedCandidate) []candidate {

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 )
 
 // namesOf is what DNS says about a headless Service db with these keys and these endpoints:
@@ -185,6 +187,72 @@ func TestManyPorts(t *testing.T) {
 	}
 	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "more than 4000 different ports") {
 		t.Errorf("warnings %q", got.Warnings)
+	}
+}
+
+// TestNamesAndRulesAgree: an address has a name if and only if rules lead to it because it is ready,
+// however many slices repeat it, whatever they say, and whichever of their ports differ.
+func TestNamesAndRulesAgree(t *testing.T) {
+	port := func(number int32) []discoveryv1.EndpointPort {
+		return []discoveryv1.EndpointPort{{Name: new("http"), Port: &number}}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}
+		svc.Spec = corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}
+		if rapid.Bool().Draw(t, "closed") {
+			svc.Annotations = map[string]string{AnnotationKeys: `["zone"]`}
+		}
+		s := Snapshot{Node: "me", Nodes: map[string]labels.Set{"me": {"zone": "x"}, "far": {"zone": "y"}}, Services: []*corev1.Service{svc}}
+		for i := range rapid.IntRange(1, 3).Draw(t, "slices") {
+			slice := sliceOf("db", fmt.Sprintf("db-%d", i))
+			slice.Ports = port(rapid.SampledFrom([]int32{80, 80, 81}).Draw(t, "port"))
+			for range rapid.IntRange(0, 3).Draw(t, "endpoints") {
+				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+					Addresses: []string{rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2"}).Draw(t, "address")},
+					NodeName:  new(rapid.SampledFrom([]string{"me", "me", "far"}).Draw(t, "node")),
+					Hostname:  rapid.SampledFrom([]*string{nil, new("a"), new("b")}).Draw(t, "hostname"),
+					Conditions: discoveryv1.EndpointConditions{
+						Ready: new(rapid.Bool().Draw(t, "ready")), Serving: new(rapid.Bool().Draw(t, "serving")), Terminating: new(rapid.Bool().Draw(t, "terminating")),
+					},
+				})
+			}
+			s.Slices = append(s.Slices, NewSliceWithNames(slice))
+		}
+		named, ruled := map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
+		for _, e := range ResolveDNS(s, Config{}).Services[0].Endpoints {
+			named[netip.AddrPortFrom(e.Addr, uint16(e.Ports[0].Number))] = true
+		}
+		for _, e := range Resolve(s, Config{}).Ports[0].Cluster {
+			if e.Ready {
+				ruled[e.Addr] = true
+			}
+		}
+		if !maps.Equal(named, ruled) {
+			t.Fatalf("named %v, ready in the rules %v", named, ruled)
+		}
+	})
+}
+
+// TestSharedAddress: two Pods of one address, such as two of the Node's own network, both have
+// their names while one of them is ready and does not terminate, as far as they are ready.
+func TestSharedAddress(t *testing.T) {
+	entry := func(hostname string, ready, terminating bool) discoveryv1.Endpoint {
+		conditions := discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready, Terminating: &terminating}
+		return discoveryv1.Endpoint{Addresses: []string{"10.0.0.1"}, Hostname: &hostname, Conditions: conditions}
+	}
+	for want, entries := range map[string][]discoveryv1.Endpoint{
+		"a b": {entry("a", true, false), entry("b", true, false)},
+		"a c": {entry("a", true, true), entry("b", false, false), entry("c", true, false)},
+		"":    {entry("a", true, true), entry("b", false, false)},
+		"a":   {entry("a", true, true), entry("b", false, true)},
+	} {
+		slice := sliceOf("db", "db-1")
+		slice.Endpoints = entries
+		s := Snapshot{Node: "me", Slices: []*Slice{NewSliceWithNames(slice)}}
+		s.Services = []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}}
+		if got := hostnamesOf(ResolveDNS(s, Config{}).Services[0]); got != want {
+			t.Errorf("%q are named, want %q", got, want)
+		}
 	}
 }
 

@@ -165,6 +165,7 @@ func drawDNSSlice(t *rapid.T, namespace, service string) *discoveryv1.EndpointSl
 			e.NodeName = &node
 		}
 		e.Conditions.Ready = rapid.SampledFrom([]*bool{nil, new(true), new(true), new(false)}).Draw(t, "ready")
+		e.Conditions.Terminating = rapid.SampledFrom([]*bool{nil, new(true)}).Draw(t, "terminating")
 		if rapid.Bool().Draw(t, "has hostname") {
 			e.Hostname = new(rapid.SampledFrom(dnsHostnames).Draw(t, "hostname"))
 		}

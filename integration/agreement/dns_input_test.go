@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/topology"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
@@ -26,12 +28,13 @@ const (
 	badTarget      = "an external name that is none is left out"
 	anothersAddr   = "a cluster IP that two Services have belongs to the older one, then to the first by name, as in the rules"
 	withoutAddress = "a Service without any cluster IP has no address"
+	refused        = "an address that terminates as ready, and is there again not ready, has no names, as in the rules: CoreDNS asks each endpoint alone"
 	repeated       = "an endpoint that slices repeat counts once: CoreDNS counts it in the weights of SRV records"
 )
 
 var dnsInputReasons = []string{
 	orphanSlice, fqdnSlice, otherSpelling, notAddress, badEndpoint, badHostname, badPort, noProtocol, badTarget, anothersAddr, withoutAddress,
-	repeated,
+	refused, repeated,
 }
 
 // dnsReading makes of a cluster what gridproxy reads of it, and counts why.
@@ -204,32 +207,73 @@ func (r dnsReading) family(family discoveryv1.AddressType, text string) (string,
 	return addr, is && strings.Contains(addr, ":") == (family == discoveryv1.AddressTypeIPv6)
 }
 
-// withoutRepeats is a cluster in which a Service has each ready endpoint once.
-func withoutRepeats(c dnsCluster, reasons map[string]int) dnsCluster {
-	seen := map[string]bool{}
+// withoutRefused returns a cluster without the addresses of a Service and its ports that count as
+// not ready: of those that do not terminate one that is ready counts, else the last, and of others
+// the first.
+func withoutRefused(c dnsCluster, reasons map[string]int) dnsCluster {
+	type state struct{ ready, terminating bool }
+	counts := map[string]state{}
+	key := func(slice *discoveryv1.EndpointSlice, addr string) string {
+		return strings.Join([]string{serviceOf(slice).String(), addr, portsText(slice.Ports)}, " ")
+	}
+	c.Slices = slices.Clone(c.Slices)
+	slices.SortFunc(c.Slices, topology.CompareObjects)
+	for _, slice := range c.Slices {
+		count := func(addr string, e discoveryv1.Endpoint) {
+			now := state{valueOr(e.Conditions.Ready, true), valueOr(e.Conditions.Terminating, false)}
+			before, found := counts[key(slice, addr)]
+			stays := found && (now.terminating || before == state{ready: true} && !now.ready)
+			if !stays {
+				counts[key(slice, addr)] = now
+			}
+		}
+		for _, e := range slice.Endpoints {
+			count(e.Addresses[0], e)
+		}
+		for _, e := range slice.Endpoints {
+			for _, addr := range e.Addresses[1:] {
+				count(addr, e)
+			}
+		}
+	}
+	return withoutReady(c, func(slice *discoveryv1.EndpointSlice, _ discoveryv1.Endpoint, addr string) bool {
+		if counts[key(slice, addr)].ready {
+			return false
+		}
+		reasons[refused]++
+		return true
+	})
+}
+
+// withoutReady returns a cluster without some addresses of ready endpoints.
+func withoutReady(c dnsCluster, isLeftOut func(slice *discoveryv1.EndpointSlice, e discoveryv1.Endpoint, addr string) bool) dnsCluster {
 	rest := c
 	rest.Slices = nil
 	for _, slice := range c.Slices {
 		slice = slice.DeepCopy()
 		for i := range slice.Endpoints {
-			e := &slice.Endpoints[i]
-			if !valueOr(e.Conditions.Ready, true) {
-				continue
+			if e := &slice.Endpoints[i]; valueOr(e.Conditions.Ready, true) {
+				e.Addresses = slices.DeleteFunc(e.Addresses, func(addr string) bool { return isLeftOut(slice, *e, addr) })
 			}
-			e.Addresses = slices.DeleteFunc(e.Addresses, func(addr string) bool {
-				hostname := strings.ToLower(valueOr(e.Hostname, dnsHostnameOf(addr)))
-				key := strings.Join([]string{serviceOf(slice).String(), hostname, addr, valueOr(e.NodeName, ""), portsText(slice.Ports)}, " ")
-				again := seen[key]
-				if seen[key] = true; again {
-					reasons[repeated]++
-				}
-				return again
-			})
 		}
 		slice.Endpoints = slices.DeleteFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return len(e.Addresses) == 0 })
 		rest.Slices = append(rest.Slices, slice)
 	}
 	return rest
+}
+
+// withoutRepeats is a cluster in which a Service has each ready endpoint once.
+func withoutRepeats(c dnsCluster, reasons map[string]int) dnsCluster {
+	seen := map[string]bool{}
+	return withoutReady(c, func(slice *discoveryv1.EndpointSlice, e discoveryv1.Endpoint, addr string) bool {
+		hostname := strings.ToLower(valueOr(e.Hostname, dnsHostnameOf(addr)))
+		key := strings.Join([]string{serviceOf(slice).String(), hostname, addr, valueOr(e.NodeName, ""), portsText(slice.Ports)}, " ")
+		again := seen[key]
+		if seen[key] = true; again {
+			reasons[repeated]++
+		}
+		return again
+	})
 }
 
 // portsText is what DNS says of ports: those first that rules are made of.
