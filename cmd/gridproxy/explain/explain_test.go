@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,6 +136,51 @@ func TestAPIProxy(t *testing.T) {
 		address, note, _ := strings.Cut(want, " ")
 		if len(e.Ports[0].Endpoints) != 1 || e.Ports[0].Endpoints[0].Address != address || !strings.Contains(strings.Join(e.Notes, "\n"), note) {
 			t.Errorf("%v: endpoints %v, notes %q, want %q", probed, e.Ports[0].Endpoints, e.Notes, want)
+		}
+	}
+}
+
+// TestNamesTheDecidingSlice: of an address that two slices have, the reason names the slice that
+// decides, whether its endpoint is used or not, and none that has the address at another port.
+func TestNamesTheDecidingSlice(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "pg"}
+	svc := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.70", Ports: []corev1.ServicePort{{Name: "pg", Port: 5432}}}}
+	slice := func(name, port string, number int32, ready, terminating bool) *topology.Slice {
+		return topology.NewSlice(&discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "pg"}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Ports:       []discoveryv1.EndpointPort{{Name: &port, Port: &number}},
+			Endpoints: []discoveryv1.Endpoint{
+				{Addresses: []string{"10.0.1.5"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready, Terminating: &terminating}},
+			},
+		})
+	}
+	const reason = "EndpointSlice decides has its address too, and decides"
+	for name, test := range map[string]struct {
+		decides, other *topology.Slice
+		unused         string // why the deciding one is not used
+	}{
+		"the other one is not ready": {slice("decides", "pg", 5432, true, false), slice("other", "pg", 5432, false, false), ""},
+		"the other one terminates":   {slice("decides", "pg", 5432, false, false), slice("other", "pg", 5432, true, true), "not ready"},
+		"both are ready":             {slice("decides", "pg", 5432, true, false), slice("other", "pg", 5432, true, true), ""},
+	} {
+		ready := test.decides.Endpoints[0].Ready
+		s := topology.Snapshot{Services: []*corev1.Service{svc}, Slices: []*topology.Slice{
+			slice("another-name", "admin", 5432, ready, false), slice("another-port", "pg", 5433, ready, false), test.other, test.decides,
+		}}
+		e, err := Service(s, topology.Config{}, topology.Resolve(s, topology.Config{}), types.NamespacedName{Namespace: "default", Name: "pg"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reasons []string
+		for _, endpoint := range e.Ports[0].Endpoints {
+			if endpoint.Address == "10.0.1.5:5432" {
+				reasons = append(reasons, endpoint.Reason)
+			}
+		}
+		slices.Sort(reasons)
+		if want := slices.Sorted(slices.Values([]string{reason, test.unused})); !slices.Equal(reasons, want) {
+			t.Errorf("%s: %q, want %q", name, reasons, want)
 		}
 	}
 }

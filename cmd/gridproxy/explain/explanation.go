@@ -127,17 +127,22 @@ func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 }
 
 // explainPort explains one port, of which some endpoints are left out.
-func explainPort(s topology.Snapshot, sp *topology.ServicePort, out []topology.Drop) Port {
+func explainPort(s topology.Snapshot, sp *topology.ServicePort, drops []topology.Drop) Port {
 	p := Port{
 		Name: sp.Name.Port, Port: sp.Port, Protocol: string(sp.Name.Protocol),
 		KeyInUse: sp.Closure.KeyInUse, Endpoints: []Endpoint{},
 	}
 	all := topology.Endpoints(s, sp.Name)
+	out := map[topology.Endpoint]topology.Reason{}
+	for _, d := range drops {
+		out[d.Endpoint] = d.Reason
+	}
+	deciding := topology.Deciding(slices.DeleteFunc(slices.Clone(all), func(e topology.Endpoint) bool { return out[e] != "" }))
 	slices.SortFunc(all, func(a, b topology.Endpoint) int {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
 	})
 	for _, e := range slices.Compact(all) {
-		kept, reason := judge(sp, out, e)
+		kept, reason := judge(sp, out, deciding, e)
 		p.Endpoints = append(p.Endpoints, Endpoint{
 			Address: e.Addr.String(), Node: e.Node, Unit: Unit(sp.Closure.Keys, s.Nodes[e.Node]),
 			Kept: kept, Reason: reason,
@@ -148,12 +153,10 @@ func explainPort(s topology.Snapshot, sp *topology.ServicePort, out []topology.D
 
 // judge reports whether the View uses an endpoint, and if not, why. An endpoint that closure kept
 // and kube-proxy's rules left out has the first reason in the order in which these rules are
-// applied.
-func judge(sp *topology.ServicePort, out []topology.Drop, e topology.Endpoint) (kept bool, reason string) {
-	for _, d := range out {
-		if d.Endpoint == e {
-			return false, string(d.Reason)
-		}
+// applied. deciding are the endpoints that decide about addresses.
+func judge(sp *topology.ServicePort, out map[topology.Endpoint]topology.Reason, deciding []topology.Endpoint, e topology.Endpoint) (kept bool, reason string) {
+	if reason := out[e]; reason != "" {
+		return false, string(reason)
 	}
 	cluster, local := slices.Contains(sp.Cluster, e), slices.Contains(sp.Local, e)
 	switch {
@@ -165,8 +168,11 @@ func judge(sp *topology.ServicePort, out []topology.Drop, e topology.Endpoint) (
 		return true, ""
 	case local:
 		return true, "only for traffic policy Local"
-	case holder(sp, e) != "":
-		return false, holder(sp, e) + " has its address too, and decides"
+	}
+	if holder := holderOf(sp, deciding, e); holder != "" {
+		return false, holder + " has its address too, and decides"
+	}
+	switch {
 	case e.Ready:
 		return false, "trafficDistribution hints prefer others"
 	case e.Serving && e.Terminating:
@@ -185,16 +191,20 @@ func external(sp *topology.ServicePort) bool {
 	return sp.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 || len(sp.Service.Status.LoadBalancer.Ingress) > 0
 }
 
-// holder returns the slice from which the View takes an endpoint with the same address; "" = from
-// none.
-func holder(sp *topology.ServicePort, e topology.Endpoint) string {
-	for _, o := range slices.Concat(sp.Cluster, sp.Local) {
-		for _, slice := range sp.Slices {
-			if o.Addr == e.Addr && slices.ContainsFunc(slice.Endpoints, func(se topology.SliceEndpoint) bool {
-				return se.Addr == o.Addr.Addr() && se.Node == o.Node && se.Ready == o.Ready && se.Terminating == o.Terminating
-			}) {
-				return "EndpointSlice " + excerpt.Of(slice.Name)
-			}
+// holderOf returns the slice with the entry that decides about the address of an endpoint; "" = the
+// endpoint's own entry does.
+func holderOf(sp *topology.ServicePort, deciding []topology.Endpoint, e topology.Endpoint) string {
+	i, found := slices.BinarySearchFunc(deciding, e, func(a, b topology.Endpoint) int { return a.Addr.Compare(b.Addr) })
+	if !found || deciding[i] == e {
+		return ""
+	}
+	o := deciding[i]
+	port := topology.SlicePort{Name: sp.Name.Port, Protocol: sp.Name.Protocol, Number: o.Addr.Port()}
+	for _, slice := range sp.Slices {
+		if slices.Contains(slice.Ports, port) && slices.ContainsFunc(slice.Endpoints, func(se topology.SliceEndpoint) bool {
+			return se.Addr == o.Addr.Addr() && se.Node == o.Node && se.Ready == o.Ready && se.Serving == o.Serving && se.Terminating == o.Terminating
+		}) {
+			return "EndpointSlice " + excerpt.Of(slice.Name)
 		}
 	}
 	return ""
