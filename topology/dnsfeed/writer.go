@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"gridproxy/topology/dnsview"
 )
@@ -89,13 +88,13 @@ func (w *Writer) service(svc *dnsview.Names) {
 // parts are the frames of one Service.
 type parts struct {
 	w    *Writer
-	out  wireService // the frame to write next
-	size int         // of it, estimated
-	sets portSets
+	out  wireService      // the frame to write next
+	size int              // of it, estimated
+	sets map[portList]int // indexes in PortSets
 }
 
 func (w *Writer) begin(svc *dnsview.Names) *parts {
-	return &parts{w: w, sets: newPortSets(), out: wireService{
+	return &parts{w: w, sets: map[portList]int{}, out: wireService{
 		Name: newWireName(svc.Service), Kind: string(svc.Kind), ClusterIPs: svc.ClusterIPs, ExternalName: svc.ExternalName, Ports: newWirePorts(svc.Ports),
 	}, size: sizeOf(svc.Ports)}
 }
@@ -106,67 +105,43 @@ func (p *parts) room(n int, ports []dnsview.Port) {
 	if p.size+n+p.costOf(ports) > maxPart && len(p.out.Endpoints)+len(p.out.Aliases) > 0 {
 		p.out.More = true
 		p.w.write(kindService, p.out)
-		p.out, p.size, p.sets = wireService{Name: p.out.Name}, 0, newPortSets()
+		p.out, p.size, p.sets = wireService{Name: p.out.Name}, 0, map[portList]int{}
 	}
 	p.size += n + p.costOf(ports)
 }
 
 // costOf is what ports add to the frame: nothing, if it has them already.
 func (p *parts) costOf(ports []dnsview.Port) int {
-	if _, has := p.sets.index(ports); has {
+	if _, has := p.sets[newPortList(ports)]; has {
 		return 0
 	}
 	return sizeOf(ports)
 }
 
 func (p *parts) endpoint(e dnsview.Endpoint) {
-	at, has := p.sets.index(e.Ports)
+	list := newPortList(e.Ports)
+	at, has := p.sets[list]
 	if !has {
 		at = len(p.out.PortSets)
-		p.sets.byContent[keyOf(e.Ports)] = at
+		p.sets[list] = at
 		p.out.PortSets = append(p.out.PortSets, newWirePorts(e.Ports))
 	}
 	p.out.Endpoints = append(p.out.Endpoints, wireEndpoint{Hostname: e.Hostname, Addr: e.Addr, Node: e.Node, Ports: at})
 }
 
-// portSets are the indexes of PortSets, by their content and by the identity of a list. All
-// endpoints of an EndpointSlice share one list, which never changes, so each frame reads it once.
-type portSets struct {
-	byContent map[string]int
-	byList    map[portList]int
-}
-
-// portList identifies a list of ports by its pointer. Equal lists may have different pointers.
+// portList identifies a list of ports by its pointer. A list never changes, and topology makes equal
+// lists of a Service one. Those of a Service that was read have another pointer in each frame, which
+// ends no frame earlier: it ends where the next one repeats its lists anyway.
 type portList struct {
 	first *dnsview.Port
 	count int
 }
 
-func newPortSets() portSets { return portSets{map[string]int{}, map[portList]int{}} }
-
-// index returns the index of a list of ports, and whether the frame has that list.
-func (s portSets) index(ports []dnsview.Port) (at int, found bool) {
-	list := portList{count: len(ports)}
-	if len(ports) > 0 {
-		list.first = &ports[0]
+func newPortList(ports []dnsview.Port) portList {
+	if len(ports) == 0 {
+		return portList{}
 	}
-	if at, found = s.byList[list]; found {
-		return at, true
-	}
-	if at, found = s.byContent[keyOf(ports)]; found {
-		s.byList[list] = at
-	}
-	return at, found
-}
-
-// keyOf tells lists of ports apart.
-func keyOf(ports []dnsview.Port) string {
-	var key []byte
-	for _, p := range ports[:min(len(ports), maxPorts)] {
-		key = append(append(append(append(key, p.Name...), '/'), p.Protocol...), '/')
-		key = append(strconv.AppendInt(key, int64(p.Number), 10), ',')
-	}
-	return string(key)
+	return portList{&ports[0], len(ports)}
 }
 
 func sizeOf(ports []dnsview.Port) (n int) {
