@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,6 +36,19 @@ const (
 	// What of a longer one is held does not matter.
 	MaxAnnotationBytes = 16 << 10
 )
+
+// CarriedKeys returns the label keys that a Node has a value for, sorted.
+func CarriedKeys(nodes map[string]labels.Set) []string {
+	keys := map[string]bool{}
+	for _, set := range nodes {
+		for key, value := range set {
+			if value != "" {
+				keys[key] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(keys))
+}
 
 // Intersects reports whether two nodes share a unit: some key has the same non-empty value on both.
 // An empty value is no unit (in SuperEdge it matched itself, W-13).

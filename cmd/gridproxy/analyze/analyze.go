@@ -62,15 +62,7 @@ func (c closedService) anywhere() bool { return len(c.keys) < len(c.closure.Keys
 // Analyze makes the Report of a Snapshot that holds all Nodes. Its Node does not matter.
 func Analyze(s topology.Snapshot, c Config) Report {
 	a := analysis{config: c, snapshot: sorted(s), nodes: slices.Sorted(maps.Keys(s.Nodes)), found: map[string][]raw{}}
-	keys := map[string]bool{}
-	for _, set := range s.Nodes {
-		for key, value := range set {
-			if value != "" {
-				keys[key] = true
-			}
-		}
-	}
-	a.carried = slices.Sorted(maps.Keys(keys))
+	a.carried = topology.CarriedKeys(s.Nodes)
 	for _, svc := range a.snapshot.Services {
 		if c.Namespace == "" || svc.Namespace == c.Namespace {
 			a.services = append(a.services, svc)

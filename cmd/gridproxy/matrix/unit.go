@@ -55,18 +55,11 @@ func withRules(services []*corev1.Service, c topology.Config) []*corev1.Service 
 // unitKeys are the keys of the units: those that one of the Services names and a Node carries. The
 // keys that most of them name come first.
 func unitKeys(s topology.Snapshot, services []*corev1.Service) []string {
-	carried := map[string]bool{}
-	for _, set := range s.Nodes {
-		for key, value := range set {
-			if value != "" {
-				carried[key] = true
-			}
-		}
-	}
+	carried := topology.CarriedKeys(s.Nodes)
 	count := map[string]int{}
 	for _, svc := range services {
 		for _, key := range keysOf(s, svc) {
-			if carried[key] {
+			if _, found := slices.BinarySearch(carried, key); found {
 				count[key]++
 			}
 		}
