@@ -68,8 +68,19 @@ func Decide(observed Observed) Plan {
 	slices.SortStableFunc(removing, func(a, b Step) int { return order(a) - order(b) })
 	return Plan{
 		Look: look, Steps: slices.Concat(marks, adding, spendFirst(removing)), Recheck: a.until(next),
-		Flips: a.admission.Log, Refused: a.admission.Report,
+		Flips: a.admission.Log, Refused: a.admission.Report, Blocked: a.blocked(),
 	}
+}
+
+// blocked returns Plan.Blocked.
+func (a *assessment) blocked() map[string]bool {
+	blocked := map[string]bool{}
+	for _, u := range a.units {
+		if u.loss == nil && u.applied.Refused != nil {
+			blocked[u.Name] = !a.paused(u) && !u.withheld && !u.deleting() && u.problem() == u.applied.Refused
+		}
+	}
+	return blocked
 }
 
 // order puts steps that can be reverted before those that cannot.

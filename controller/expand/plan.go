@@ -21,6 +21,9 @@ type Plan struct {
 	// Flips is the next Observed.Flips, and Refused are the Nodes to report for it.
 	Flips   flips.Log
 	Refused []flips.Refusal
+	// Blocked are the children of units with Nodes of which Observed.Applied has a refusal, true if
+	// nothing but the refusal keeps them from being applied.
+	Blocked map[string]bool
 }
 
 // Step is one of Apply, MarkLost, MarkFound, Spend, Delete, Release, Replace, Prune, Evict.

@@ -121,6 +121,17 @@ func TestRefused(t *testing.T) {
 	c.expect("refused web-a") // another object is another question
 }
 
+// TestBlocked: which children are kept from being applied by a refusal alone.
+func TestBlocked(t *testing.T) {
+	c := newCluster(t, "a", "b", "c", "d")
+	c.refuse = func(Apply) *Problem { return &Problem{ReasonRefused, "quota"} }
+	c.expect("refused web-a", "refused web-b", "refused web-c", "refused web-d")
+	c.vanish("c")
+	c.grid.Annotations[v1.AnnotationPaused] = "b"
+	c.grid.Templates = map[string]string{"d": "none"}
+	check(t, "blocked", Decide(c.observe(nil)).Blocked, map[string]bool{"web-a": true, "web-b": false, "web-d": false})
+}
+
 // TestB15ImmutableField: a change that the child's API forbids is said on the unit; with the opt-in
 // the child is replaced, a StatefulSet without its Pods.
 func TestB15ImmutableField(t *testing.T) {

@@ -95,17 +95,19 @@ func TestMemoryIsOfOneGrid(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsTriedAgain: on any change of the Grid; what validation refuses is not.
+// TestForbiddenIsTriedAgain: on any change of the Grid; what validation refuses is not. A child that
+// is not wanted any more is forgotten.
 func TestForbiddenIsTriedAgain(t *testing.T) {
 	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
-	r.see("1", time.Time{})
-	r.applied["quota"], r.applied["invalid"] = expand.Applied{Desired: "x"}, expand.Applied{Desired: "x"}
+	r.see("1")
+	refused, blocked := expand.Applied{Desired: "x", Refused: &expand.Problem{}}, map[string]bool{"quota": true, "invalid": true}
+	r.applied["quota"], r.applied["invalid"], r.applied["lost"] = refused, refused, refused
 	r.retries.refuse("quota", "exceeded quota", true, false, time.Time{})
 	r.retries.refuse("invalid", "spec.selector: required", false, false, time.Time{})
-	if r.see("1", time.Time{}); len(r.applied) != 2 {
+	if r.see("1"); r.retry(blocked, time.Time{}) || len(r.applied) != 2 {
 		t.Errorf("forgotten without a change: %v", r.applied)
 	}
-	if r.see("2", time.Time{}); len(r.applied) != 1 || r.applied["invalid"].Desired != "x" {
+	if r.see("2"); !r.retry(blocked, time.Time{}) || len(r.applied) != 1 || r.applied["invalid"].Desired != "x" {
 		t.Errorf("remembered after a change: %v", r.applied)
 	}
 }

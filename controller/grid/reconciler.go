@@ -58,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 
 func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Duration, error) {
 	known := r.memory.of(client.ObjectKeyFromObject(o), o.GetUID())
-	known.see(wishVersion(o), r.now())
+	known.see(wishVersion(o))
 	last := r.lastStatus(o, known)
 	observed, err := r.observe(ctx, o, last, known)
 	if err != nil {
@@ -92,11 +92,14 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	return again, errors.Join(unsure, failed, unsought, err)
 }
 
-// decide asks for a plan, reads what the plan needs to know, and asks again. The Grid waits for
-// these objects from the beginning: a foreign object may be deleted at any moment, and no other
-// event would wake the Grid.
+// decide asks for a plan, and asks again when refused children are to be tried and when it has read
+// what the plan needs to know. The Grid waits for these objects from the beginning: a foreign object
+// may be deleted at any moment, and no other event would wake the Grid.
 func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, known *remembered) (expand.Plan, error) {
 	plan := expand.Decide(*observed)
+	if known.retry(plan.Blocked, observed.Now) {
+		plan = expand.Decide(*observed)
+	}
 	observed.Decided, observed.Flips = true, plan.Flips
 	r.memory.setCollisions(known, plan.Look)
 	if len(plan.Look) == 0 {

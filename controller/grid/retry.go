@@ -1,8 +1,11 @@
 package grid
 
 import (
+	"maps"
 	"slices"
 	"time"
+
+	"gridproxy/controller/expand"
 )
 
 // The first and the last pause before a refused child is tried again; each pause is twice as long
@@ -26,6 +29,7 @@ type retries struct {
 // retryGroup holds what is known of the children that were refused with one text.
 type retryGroup struct {
 	tried     string // the child that was tried last
+	trying    bool   // the API server has not answered this try yet
 	next      time.Time
 	pause     time.Duration
 	rights    bool // the authorizer refused
@@ -35,9 +39,10 @@ type retryGroup struct {
 // refuse notes that a child was refused with a text. If it was tried with another one, that text may
 // be new each time, as with the number of a request, so the pauses go on to grow.
 func (r *retries) refuse(child, text string, forbidden, rights bool, now time.Time) {
+	pause := r.endTry(child)
 	r.texts[child] = text
 	if r.groups[text] == nil {
-		g := &retryGroup{forbidden: forbidden, rights: rights, pause: r.pauseOf(child)}
+		g := &retryGroup{forbidden: forbidden, rights: rights, pause: pause}
 		if g.next = now.Add(g.pause); g.pause == 0 {
 			g.wait(now)
 		}
@@ -45,11 +50,12 @@ func (r *retries) refuse(child, text string, forbidden, rights bool, now time.Ti
 	}
 }
 
-// pauseOf returns the longest pause that began when the child was tried; 0 if it was not.
-func (r *retries) pauseOf(child string) (longest time.Duration) {
+// endTry notes that a child was refused, and returns the longest pause that began when it was tried;
+// 0 if it was not.
+func (r *retries) endTry(child string) (longest time.Duration) {
 	for _, g := range r.groups {
-		if g.tried == child {
-			longest = max(longest, g.pause)
+		if g.trying && g.tried == child {
+			g.trying, longest = false, max(longest, g.pause)
 		}
 	}
 	return longest
@@ -65,48 +71,58 @@ func (g *retryGroup) wait(now time.Time) {
 	g.next = now.Add(g.pause)
 }
 
-// due returns the children to try now. A change of the Grid ends the pauses of refusals that it may
-// end.
-func (r *retries) due(changed bool, now time.Time) (children []string) {
+// endPauses ends the pauses of the refusals that a change of the Grid may end.
+func (r *retries) endPauses() {
+	for _, g := range r.groups {
+		if g.forbidden {
+			g.pause, g.next = 0, time.Time{}
+		}
+	}
+}
+
+// due returns the children to try now. blocked is expand.Plan's: a child that is not in it is
+// forgotten, and one that would not be applied now is passed over.
+func (r *retries) due(blocked map[string]bool, now time.Time) (children []string) {
+	maps.DeleteFunc(r.texts, func(child, _ string) bool { _, found := blocked[child]; return !found })
 	for text, g := range r.groups {
-		switch {
-		case changed && g.forbidden:
-			g.pause = 0
-		case now.Before(g.next):
+		if now.Before(g.next) {
 			continue
 		}
-		child := r.after(text, g.tried)
-		if child == "" { // all are refused with other texts by now
+		same := r.children(text)
+		if len(same) == 0 { // all are refused with other texts by now, or gone
 			delete(r.groups, text)
 			continue
 		}
-		delete(r.texts, child)
-		g.tried = child
 		g.wait(now)
-		children = append(children, child)
+		same = slices.DeleteFunc(same, func(child string) bool { return !blocked[child] })
+		if len(same) == 0 {
+			continue
+		}
+		g.tried, g.trying = after(g.tried, same), true
+		delete(r.texts, g.tried)
+		children = append(children, g.tried)
 	}
 	return children
 }
 
-// after returns the next child by name with a text, and the first one after the last; "" if there
-// is none.
-func (r *retries) after(text, last string) string {
-	var children []string
+// children returns the children with a text, sorted.
+func (r *retries) children(text string) (children []string) {
 	for child, has := range r.texts {
 		if has == text {
 			children = append(children, child)
 		}
 	}
-	if len(children) == 0 {
-		return ""
-	}
 	slices.Sort(children)
-	if i, found := slices.BinarySearch(children, last); i < len(children) && !found {
-		return children[i]
-	} else if found && i+1 < len(children) {
-		return children[i+1]
+	return children
+}
+
+// after returns the first of sorted children behind last; the first of all if there is none.
+func after(last string, children []string) string {
+	i, found := slices.BinarySearch(children, last)
+	if found {
+		i++
 	}
-	return children[0]
+	return children[i%len(children)]
 }
 
 // take notes that the API server has taken a child, and returns the others that were refused as it
@@ -114,7 +130,7 @@ func (r *retries) after(text, last string) string {
 func (r *retries) take(child string) (others []string) {
 	var taken []string
 	for text, g := range r.groups {
-		if r.texts[child] == text || g.tried == child {
+		if r.texts[child] == text || g.trying && g.tried == child {
 			taken = append(taken, text)
 			delete(r.groups, text)
 		}
@@ -137,11 +153,21 @@ func (r *retries) wait(now time.Time) (shortest time.Duration) {
 	return shortest
 }
 
-// see notes the version of a Grid, and forgets the refusals of the children to try now.
-func (r *remembered) see(version string, now time.Time) {
-	changed := r.version != version
-	r.version = version
-	for _, child := range r.retries.due(changed, now) {
-		delete(r.applied, child)
+// see notes the version of a Grid.
+func (r *remembered) see(version string) {
+	if r.version != version {
+		r.retries.endPauses()
 	}
+	r.version = version
+}
+
+// retry forgets the refusals of the children that are to be tried now or are no longer wanted, and
+// reports whether any is to be tried. blocked is expand.Plan's.
+func (r *remembered) retry(blocked map[string]bool, now time.Time) bool {
+	due := r.retries.due(blocked, now)
+	maps.DeleteFunc(r.applied, func(child string, a expand.Applied) bool {
+		_, wanted := blocked[child]
+		return a.Refused != nil && !wanted || slices.Contains(due, child)
+	})
+	return len(due) > 0
 }

@@ -14,6 +14,15 @@ func noRetries() retries {
 	return retries{texts: map[string]string{}, groups: map[string]*retryGroup{}}
 }
 
+// allBlocked is expand.Plan's Blocked if all refused children are wanted.
+func allBlocked(r retries) map[string]bool {
+	blocked := map[string]bool{}
+	for child := range r.texts {
+		blocked[child] = true
+	}
+	return blocked
+}
+
 // TestPauses: no refusal is final; the pauses double up to a limit, and begin again after a
 // success.
 func TestPauses(t *testing.T) {
@@ -31,11 +40,12 @@ func TestPauses(t *testing.T) {
 			if got := r.wait(now); got != pause {
 				t.Fatalf("the pause is %s, want %s", got, pause)
 			}
-			if early := r.due(true, now.Add(pause-1)); len(early) > 0 {
+			r.endPauses() // of no such refusal
+			if early := r.due(allBlocked(r), now.Add(pause-1)); len(early) > 0 {
 				t.Fatalf("%v is tried before the end of a pause of %s", early, pause)
 			}
 			now = now.Add(pause)
-			if due := r.due(false, now); !slices.Equal(due, []string{"web-a"}) {
+			if due := r.due(allBlocked(r), now); !slices.Equal(due, []string{"web-a"}) {
 				t.Fatalf("after a pause of %s %v is tried", pause, due)
 			}
 		}
@@ -59,7 +69,7 @@ func TestTextsThatChange(t *testing.T) {
 		var due []string
 		for range 2 { // a text that no child has any more ends first
 			if now = now.Add(r.wait(now)); len(due) == 0 {
-				due = r.due(false, now)
+				due = r.due(allBlocked(r), now)
 			}
 		}
 		if !slices.Equal(due, []string{"web-a"}) {
@@ -81,7 +91,10 @@ func TestOneIsTried(t *testing.T) {
 	}
 	for i, want := range []string{"web-a", "web-b", "web-c", "web-a"} {
 		now = now.Add(lastRefusedPause)
-		if due := r.due(i == 1, now); !slices.Equal(due, []string{want}) {
+		if i == 1 {
+			r.endPauses()
+		}
+		if due := r.due(allBlocked(r), now); !slices.Equal(due, []string{want}) {
 			t.Fatalf("%v is tried, want %s", due, want)
 		}
 		if i < 3 {
@@ -111,7 +124,10 @@ func TestEveryRefusalEnds(t *testing.T) {
 				t.Fatalf("%v are never taken: %+v", slices.Sorted(maps.Keys(left)), r)
 			}
 			now = now.Add(r.wait(now))
-			due := r.due(rapid.Bool().Draw(t, "changed"), now)
+			if rapid.Bool().Draw(t, "changed") {
+				r.endPauses()
+			}
+			due := r.due(allBlocked(r), now)
 			if len(due) > 3 {
 				t.Fatalf("%v are tried at once", due)
 			}
@@ -127,4 +143,62 @@ func TestEveryRefusalEnds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOnlyWantedAreTried: a child that the plan does not want, or would not apply now, takes no turn
+// of its text, and every other one has its turn. What is not wanted is forgotten.
+func TestOnlyWantedAreTried(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r, now := noRetries(), time.Unix(1000, 0)
+		blocked, turns := map[string]bool{}, map[string]int{}
+		for i := range rapid.IntRange(1, 20).Draw(t, "children") {
+			child := fmt.Sprintf("web-%02d", i)
+			r.refuse(child, "quota", false, false, now)
+			switch rapid.IntRange(0, 2).Draw(t, "wish") {
+			case 0: // its unit has no Node any more
+			case 1:
+				blocked[child] = false
+			default:
+				blocked[child], turns[child] = true, 0
+			}
+		}
+		for range len(turns) {
+			now = now.Add(lastRefusedPause)
+			due := r.due(blocked, now)
+			if len(due) != 1 || !blocked[due[0]] {
+				t.Fatalf("%v is tried, and wanted are %v", due, turns)
+			}
+			turns[due[0]]++
+			r.refuse(due[0], "quota", false, false, now)
+		}
+		if due := r.due(blocked, now); len(due) > 0 {
+			t.Fatalf("%v is tried before the pause is over", due)
+		}
+		for child, n := range turns {
+			if n != 1 {
+				t.Errorf("%s had %d turns of %d", child, n, len(turns))
+			}
+		}
+		if len(r.texts) != len(blocked) {
+			t.Errorf("remembered are %v, and wanted %v", r.texts, blocked)
+		}
+	})
+}
+
+// TestRefusedWithAnotherText: a child that was tried with one text and refused with another one says
+// nothing of the first text when it is taken.
+func TestRefusedWithAnotherText(t *testing.T) {
+	r, now := noRetries(), time.Unix(1000, 0)
+	for _, child := range []string{"web-a", "web-b"} {
+		r.refuse(child, "quota", false, false, now)
+	}
+	r.refuse("web-c", "port", false, false, now)
+	now = now.Add(r.wait(now))
+	if due := r.due(map[string]bool{"web-a": true, "web-b": true, "web-c": false}, now); !slices.Equal(due, []string{"web-a"}) {
+		t.Fatalf("%v is tried", due)
+	}
+	r.refuse("web-a", "port", false, false, now)
+	if others := r.take("web-a"); !slices.Equal(others, []string{"web-c"}) {
+		t.Errorf("%v follow", others)
+	}
 }
