@@ -44,7 +44,13 @@ func assess(observed Observed) assessment {
 	known := a.known()
 	values := a.sort(known)
 	taken := map[string]bool{}
-	rows := ownRowsByValue(observed.Status.Units)
+	last, rows := observed.Status, map[string]v1.UnitStatus{}
+	if observed.Reported != nil {
+		last = *observed.Reported
+	}
+	for _, r := range ownRows(last.Units) {
+		rows[r.Value] = r
+	}
 	memo := observed.Memo
 	if memo == nil {
 		memo = &Memo{}
@@ -65,7 +71,7 @@ func assess(observed Observed) assessment {
 		}
 		taken[c.Name] = true
 		u.resumes = a.resumes(u)
-		u.unserved = a.isUnserved(u, rows)
+		u.unserved = a.isUnserved(u, last, rows)
 		a.units = append(a.units, u)
 	}
 	a.pause = a.pauseOf()

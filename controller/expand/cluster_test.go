@@ -45,8 +45,9 @@ type cluster struct {
 	unready    bool                 // children have no ready Pods after an apply
 	refuse     func(Apply) *Problem // what the API server will not take; nil takes everything
 
-	status  v1.WorkloadGridStatus
-	recheck time.Duration
+	status   v1.WorkloadGridStatus
+	reported *v1.WorkloadGridStatus
+	recheck  time.Duration
 
 	applied map[string]Applied // the controller's memory: a restart loses it
 	memo    *Memo
@@ -102,7 +103,7 @@ func (c *cluster) vanish(values ...string) {
 func (c *cluster) after(d time.Duration) { c.now = start().Add(d) }
 
 func (c *cluster) restart() {
-	c.applied, c.repairs, c.watched = map[string]Applied{}, map[string]Repairs{}, c.now
+	c.applied, c.repairs, c.watched, c.reported = map[string]Applied{}, map[string]Repairs{}, c.now, nil
 }
 
 // release allows the removal of units after their present losses.
@@ -156,7 +157,7 @@ func (c *cluster) observe(look []string) Observed {
 	grid.Annotations, grid.Labels = maps.Clone(grid.Annotations), maps.Clone(grid.Labels)
 	grid.Templates, grid.Pool = maps.Clone(grid.Templates), maps.Clone(grid.Pool)
 	observed := Observed{
-		Grid: grid, Status: c.status, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Repairs: c.repairs, Kept: c.kept, Occupants: map[string]*Live{},
+		Grid: grid, Status: c.status, Reported: c.reported, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Repairs: c.repairs, Kept: c.kept, Occupants: map[string]*Live{},
 		Misplaced: c.misplaced, Pruned: c.pruned, Memo: c.memo, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget, MaxUnits: c.maxUnits,
 		Flips: c.flips, NewUnits: c.newUnits,
 	}
@@ -209,6 +210,7 @@ func (c *cluster) reconcile() []string {
 	left := c.observe(first.Look)
 	left.Grid = before // the controller does not read it again
 	c.status, c.pruned = Status(left), nil
+	c.reported = new(c.status)
 	return done
 }
 

@@ -78,6 +78,9 @@ type Observed struct {
 	Grid Grid
 	// Status is the Grid's last written status: times of transitions come from it.
 	Status v1.WorkloadGridStatus
+	// Reported has the rows of the last status that this process has made, written or not. nil: it
+	// has made none. While no process has watched a child, it may have had ready Pods.
+	Reported *v1.WorkloadGridStatus
 	// Units holds, for each non-empty value of the Grid's key, the Nodes that carry it. Nodes have
 	// synced.
 	Units map[string][]string

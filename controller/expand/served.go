@@ -1,11 +1,16 @@
 package expand
 
-import v1 "gridproxy/controller/api/v1"
+import (
+	"math"
+
+	v1 "gridproxy/controller/api/v1"
+)
 
 // isUnserved reports whether no Pod of the unit's child has ever been ready. The last status
-// remembers it. If neither the status nor the child says so, the unit has served. A complete child
-// without replicas is what the user wants, so it counts as one that has served.
-func (a *assessment) isUnserved(u *unit, rows map[string]v1.UnitStatus) bool {
+// remembers it, of which these are the rows of this cluster. If neither the status nor the child
+// says so, the unit has served. A complete child without replicas is what the user wants, so it
+// counts as one that has served.
+func (a *assessment) isUnserved(u *unit, last v1.WorkloadGridStatus, rows map[string]v1.UnitStatus) bool {
 	if u.ownership == foreign || u.ownership == orphan {
 		return false
 	}
@@ -13,19 +18,14 @@ func (a *assessment) isUnserved(u *unit, rows map[string]v1.UnitStatus) bool {
 		return false
 	}
 	if row, found := rows[u.Value]; found {
-		return row.Served != nil && !*row.Served
+		return row.Served != nil && !*row.Served && (a.Reported != nil || u.remembersPods())
 	}
 	created := u.live == nil || u.applied.UID == u.live.UID && u.applied.Before == "" && u.applied.After != ""
-	return created && a.Observed.Status.OmittedUnits == 0
+	return created && last.OmittedUnits == 0
 }
 
-// ownRowsByValue returns the rows of units of this cluster by their values.
-func ownRowsByValue(rows []v1.UnitStatus) map[string]v1.UnitStatus {
-	own := make(map[string]v1.UnitStatus, len(rows))
-	for _, r := range rows {
-		if r.Cluster == "" {
-			own[r.Value] = r
-		}
-	}
-	return own
+// remembersPods reports whether the child itself says that its Pods were ready once, so that it does
+// not matter if no controller has seen it: only a Deployment with a progress deadline does.
+func (u *unit) remembersPods() bool {
+	return u.grid.Kind == DeploymentGrid && u.template("progressDeadlineSeconds") != int64(math.MaxInt32)
 }

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -56,9 +57,9 @@ func TestServed(t *testing.T) {
 			c.reconcile()
 			c.objects["web-a"].ReadyReplicas = 0
 		}, true},
-		"the status has no such field":            {func(c *cluster) { c.status.Units[0].Served = nil }, true},
+		"the status has no such field":            {func(c *cluster) { c.restart(); c.status.Units[0].Served = nil }, true},
 		"the status has no rows, after a restart": {func(c *cluster) { c.restart(); c.status.Units = nil }, true},
-		"the row was left out":                    {func(c *cluster) { c.status.Units, c.status.OmittedUnits = nil, 1 }, true},
+		"the row was left out":                    {func(c *cluster) { c.reported.Units, c.reported.OmittedUnits = nil, 1 }, true},
 		"another cluster's row":                   {func(c *cluster) { c.restart(); c.status.Units[0].Cluster = "west" }, true},
 		"the child is deleted by another":         {func(c *cluster) { delete(c.objects, "web-a") }, false},
 		"a child that served is deleted": {func(c *cluster) {
@@ -74,6 +75,43 @@ func TestServed(t *testing.T) {
 			test.change(c)
 			c.reconcile()
 			c.vanish("a")
+			c.reconcile()
+			check(t, "served", c.row("a").Served == nil, test.served)
+		})
+	}
+}
+
+// TestUnwatched: of a child that does not say itself that it had ready Pods, a status says so only
+// while the process that created it watches it.
+func TestUnwatched(t *testing.T) {
+	const deadline = `{"progressDeadlineSeconds": `
+	serves := func(c *cluster) {
+		c.objects["web-a"].ReadyReplicas = 1
+		c.reconcile()
+		c.objects["web-a"].ReadyReplicas = 0
+	}
+	for name, test := range map[string]struct {
+		kind     Kind
+		template string // of what deployment begins with
+		change   func(*cluster)
+		served   bool
+	}{
+		"a StatefulSet":                   {StatefulSetGrid, "{", func(*cluster) {}, false},
+		"after an edit":                   {StatefulSetGrid, "{", func(c *cluster) { c.grid.Labels = map[string]string{"a": "b"}; c.reconcile() }, false},
+		"after a restart":                 {StatefulSetGrid, "{", (*cluster).restart, true},
+		"no status can be written":        {StatefulSetGrid, "{", func(c *cluster) { old := c.status; serves(c); c.status = old }, true},
+		"of the first one too":            {StatefulSetGrid, "{", func(c *cluster) { serves(c); c.status = v1.WorkloadGridStatus{} }, true},
+		"a Deployment, after a restart":   {DeploymentGrid, deadline + "600,", (*cluster).restart, false},
+		"a Deployment without a deadline": {DeploymentGrid, deadline + "2147483647,", (*cluster).restart, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, "a")
+			c.unready, c.grid.Kind, c.grid.Template = true, test.kind, []byte(strings.Replace(deployment, "{", test.template, 1))
+			c.expect("apply web-a")
+			check(t, "served", c.row("a").Served == nil, false)
+			test.change(c)
+			c.reconcile()
+			check(t, "served", c.row("a").Served == nil, test.served)
 			c.reconcile()
 			check(t, "served", c.row("a").Served == nil, test.served)
 		})

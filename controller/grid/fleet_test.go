@@ -314,16 +314,19 @@ func TestNoticesOfTwoClusters(t *testing.T) {
 	}
 }
 
-// TestFleetIsObserved: what is read of the clusters is in the observed state of each kind.
+// TestFleetIsObserved: what is read of the clusters is in the observed state of each kind, and so is
+// the last status of this process.
 func TestFleetIsObserved(t *testing.T) {
 	entry := v1alpha1.ClusterGrid{Kind: "ServiceGrid", Namespace: "default", Name: "web", UID: "1", State: expand.StateCurrent}
 	r := hub(t, fleetCluster("east", nil, entry))
 	r.kind, r.now = serviceGrid(), time.Now
 	r.client = childless{r.client}
 	g := &v1.ServiceGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"}}
-	observed, err := r.observe(t.Context(), g, g.Status, r.memory.of(client.ObjectKeyFromObject(g), g.UID))
-	if err != nil || len(observed.Fleet) != 1 || observed.Fleet[0].Name != "east" {
-		t.Errorf("%+v, %v", observed.Fleet, err)
+	known := r.memory.of(client.ObjectKeyFromObject(g), g.UID)
+	known.announced = &v1.WorkloadGridStatus{}
+	observed, err := r.observe(t.Context(), g, g.Status, known)
+	if err != nil || len(observed.Fleet) != 1 || observed.Fleet[0].Name != "east" || observed.Reported != known.announced {
+		t.Errorf("%+v, %v", observed, err)
 	}
 }
 

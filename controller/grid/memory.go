@@ -44,7 +44,7 @@ type remembered struct {
 	// budget: the status may be written later, or show places that were given back.
 	removals *[]v1.Removal
 	pause    pause // between two writes of the status
-	// announced is what Events were last sent about: see noticed.
+	// announced is the last status that this process has made, and sent Events about: see noticed.
 	announced *v1.WorkloadGridStatus
 	pruned    prunedTemplates
 	// flips are the new values that Nodes have brought.

@@ -95,16 +95,14 @@ func failures(rows []v1.UnitStatus) []notice {
 	return all
 }
 
-// noticed is what notices reads of a status that came before.
+// noticed returns what notices and expand.Observed.Reported need of a status that came before.
 func noticed(s v1.WorkloadGridStatus) v1.WorkloadGridStatus {
-	var kept v1.WorkloadGridStatus
+	kept := v1.WorkloadGridStatus{OmittedUnits: s.OmittedUnits}
 	for _, c := range s.Conditions {
 		kept.Conditions = append(kept.Conditions, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason})
 	}
 	for _, u := range s.Units {
-		if u.Phase == v1.UnitLost || u.Phase == v1.UnitFailed {
-			kept.Units = append(kept.Units, v1.UnitStatus{Cluster: u.Cluster, Value: u.Value, Phase: u.Phase, Reason: u.Reason})
-		}
+		kept.Units = append(kept.Units, v1.UnitStatus{Cluster: u.Cluster, Value: u.Value, Phase: u.Phase, Reason: u.Reason, Served: u.Served})
 	}
 	return kept
 }

@@ -23,7 +23,7 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Repairs: known.recentRepairs(r.now()), Kept: known.kept,
 		Occupants: map[string]*expand.Live{}, Memo: &known.memo, Now: r.now(), Grace: r.grace, Budget: r.budget, MaxUnits: r.maxUnits,
 		Flips: known.flips, NewUnits: r.newUnits,
-		FederationOff: r.federationOff(o),
+		FederationOff: r.federationOff(o), Reported: known.announced,
 	}
 	if known.removals != nil {
 		observed.Status.Removals = *known.removals
