@@ -94,8 +94,8 @@ func TestNoOpApplyIsNotStale(t *testing.T) {
 	c.expect("apply web-a")
 }
 
-// TestRefused: what the API server refuses is not retried until the desired child changes, and does
-// not stop other units.
+// TestRefused: what the API server refuses is tried again only when the desired child changes or the
+// caller forgets the answer, and does not stop other units.
 func TestRefused(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.refuse = func(s Apply) *Problem {
@@ -119,6 +119,8 @@ func TestRefused(t *testing.T) {
 	c.expect() // though it drifts
 	delete(c.objects, "web-a")
 	c.expect("refused web-a") // another object is another question
+	delete(c.applied, "web-a")
+	c.expect("refused web-a")
 }
 
 // TestBlocked: which children are kept from being applied by a refusal alone.
