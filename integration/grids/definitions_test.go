@@ -24,6 +24,7 @@ import (
 func TestCRDs(t *testing.T) {
 	d := newDefinitions(t)
 	t.Run("each case of the table", d.table)
+	t.Run("templates of other kinds", d.incomplete)
 	t.Run("templates are not pruned", d.templates)
 	t.Run("the key cannot be removed", d.removal)
 	t.Run("a status in the manifest does not help", d.smuggle)
@@ -49,10 +50,55 @@ func (d *definitions) table(t *testing.T) {
 	}
 }
 
+// incomplete: at creation the template in use has what SuperEdge's schema requires, wherever it is.
+func (d *definitions) incomplete(t *testing.T) {
+	deployment := map[string]any{"selector": map[string]any{}, "template": map[string]any{}}
+	statefulSet := map[string]any{"selector": map[string]any{}, "template": map[string]any{}, "serviceName": "web-svc"}
+	service := map[string]any{"selector": map[string]any{"app": "web"}, "ports": []any{map[string]any{"port": int64(80)}}}
+	pool := map[string]any{"whole": statefulSet, "odd": service}
+	for _, c := range []struct {
+		what, kind, want string
+		spec             map[string]any
+	}{
+		{"a Deployment", "DeploymentGrid", "", map[string]any{"template": deployment}},
+		{"a Service", "DeploymentGrid", v1.MessageDeployment, map[string]any{"template": service}},
+		{"a Deployment", "StatefulSetGrid", v1.MessageStatefulSet, map[string]any{"template": deployment}},
+		{"a StatefulSet", "StatefulSetGrid", "", map[string]any{"template": statefulSet}},
+		{"a Service, as in a slip of SuperEdge's manual", "StatefulSetGrid", v1.MessageStatefulSet, map[string]any{"template": service}},
+		{"the default in the pool", "StatefulSetGrid", "", map[string]any{"templatePool": pool, "defaultTemplateName": "whole"}},
+		{"that beside another kind's", "StatefulSetGrid", "", map[string]any{"template": service, "templatePool": pool, "defaultTemplateName": "whole"}},
+		{"the units' in the pool", "DeploymentGrid", "", map[string]any{"templatePool": pool, "templates": map[string]any{"beijing": "whole"}}},
+		{"another kind's in the pool", "StatefulSetGrid", v1.MessageStatefulSet, map[string]any{"template": statefulSet, "templatePool": pool, "defaultTemplateName": "odd"}},
+		{"none in use", "DeploymentGrid", v1.MessageDeployment, map[string]any{"templatePool": pool}},
+		{"one called default", "DeploymentGrid", v1.MessageDeployment, map[string]any{"templatePool": map[string]any{"default": deployment}, "defaultTemplateName": "default"}},
+		{"a Service", "ServiceGrid", "", map[string]any{"template": service}},
+		{"a Deployment", "ServiceGrid", v1.MessageService, map[string]any{"template": deployment}},
+		{"no ports", "ServiceGrid", v1.MessageService, map[string]any{"template": map[string]any{"ports": []any{}}}},
+		{"headless", "ServiceGrid", "", map[string]any{"template": map[string]any{"clusterIP": "None"}}},
+		{"an ExternalName", "ServiceGrid", "", map[string]any{"template": map[string]any{"type": "ExternalName", "externalName": "example.com"}}},
+	} {
+		c.spec["gridUniqKey"] = "location"
+		err := d.create(c.kind, c.spec)
+		if c.want == "" && err != nil {
+			t.Errorf("%s of %s: %v", c.kind, c.what, err)
+		} else if problem := refusedWith(err, c.want); c.want != "" && problem != nil {
+			t.Errorf("%s of %s: %s\nwant: %s", c.kind, c.what, problem, c.want)
+		}
+	}
+}
+
+// whole returns a template that has what the children of all kinds need.
+func whole() map[string]any {
+	return map[string]any{
+		"selector": map[string]any{}, "template": map[string]any{}, "serviceName": "web-svc", "ports": []any{map[string]any{"port": int64(80)}},
+	}
+}
+
 // templates: fields that no schema of ours knows come back as they were sent, nulls and empty values too.
 func (d *definitions) templates(t *testing.T) {
 	template := func() map[string]any {
 		return map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{}}, "serviceName": "", "ports": []any{map[string]any{"port": int64(80), "unheardOf": true}},
 			"strategy": map[string]any{}, "creationTimestamp": nil, "newest": []any{map[string]any{"field": int64(9007199254740993)}},
 			"template": map[string]any{
 				"metadata": map[string]any{"creationTimestamp": nil},
@@ -81,7 +127,7 @@ func (d *definitions) templates(t *testing.T) {
 
 func (d *definitions) removal(t *testing.T) {
 	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
-		if _, err := d.of(kind).Create(d.ctx, newGrid(kind, map[string]any{"gridUniqKey": "location"}), metav1.CreateOptions{}); err != nil {
+		if _, err := d.of(kind).Create(d.ctx, newGrid(kind, map[string]any{"gridUniqKey": "location", "template": whole()}), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, patch := range []string{`{"spec":{"gridUniqKey":null}}`, `{"spec":{"gridUniqKey":""}}`, `{"spec":null}`} {
@@ -136,7 +182,7 @@ func (d *definitions) columns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := d.of(kind).Create(d.ctx, newGrid(kind, map[string]any{"gridUniqKey": "location"}), metav1.CreateOptions{})
+		made, err := d.of(kind).Create(d.ctx, newGrid(kind, map[string]any{"gridUniqKey": "location", "template": whole()}), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,8 +244,8 @@ func (d *definitions) samples(t *testing.T) {
 	}
 }
 
-// stored: a Grid that was stored without a key, as SuperEdge lets one be, can be edited once it has a status, which the
-// controller writes to every Grid; and a key can be given to it before that.
+// stored: a Grid that was stored without a key and with an empty template, as SuperEdge lets one be, can be edited, before and
+// after it has a status.
 func (d *definitions) stored(t *testing.T) {
 	kinds := []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"}
 	d.relax(t)
@@ -215,8 +261,10 @@ func (d *definitions) stored(t *testing.T) {
 	}
 	d.install(t)
 	for _, kind := range kinds {
-		if err := d.patch(kind, "older", `{"spec":{"gridUniqKey":"zone"}}`); err != nil {
-			t.Errorf("giving a %s its key: %v", kind, err)
+		for _, patch := range []string{`{"metadata":{"labels":{"a":"b"}}}`, `{"spec":{"template":{"x":1}}}`, `{"spec":{"gridUniqKey":"zone"}}`} {
+			if err := d.patch(kind, "older", patch); err != nil {
+				t.Errorf("editing a %s without a status by %s: %v", kind, patch, err)
+			}
 		}
 		if err := d.patch(kind, "old", `{"status":{"observedGeneration":1}}`, "status"); err != nil {
 			t.Errorf("writing the status of a %s: %v", kind, err)

@@ -216,10 +216,10 @@ func (w *faultyFleet) noDefinition() {
 
 // oldDefinition: the definition of east does not know a field.
 func (w *faultyFleet) oldDefinition() {
-	const field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/templatePool"
+	const field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/autoDeleteUnusedTemplate"
 	w.east.MustKubectl(w.t, "patch", "customresourcedefinition", "deploymentgrids.superedge.io", "--type=json",
 		`--patch=[{"op":"remove","path":"`+field+`"}]`)
-	w.hub.MustKubectl(w.t, "patch", "deploymentgrid", "till", "--namespace=shop", "--type=merge", `--patch={"spec":{"templatePool":{"small":{"replicas":1}}}}`)
+	w.hub.MustKubectl(w.t, "patch", "deploymentgrid", "till", "--namespace=shop", "--type=merge", `--patch={"spec":{"autoDeleteUnusedTemplate":true}}`)
 	w.tells(east, "shop", "till", "ApplyFailed", "if it does not know a field, run there: kubectl apply --server-side -k deploy/crds")
 	w.calm(w.east)
 	w.east.MustKubectl(w.t, "apply", "--server-side", "--force-conflicts", "--filename="+crds)

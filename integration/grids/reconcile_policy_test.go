@@ -67,11 +67,11 @@ func TestPolicies(t *testing.T) {
 	}
 
 	for template, want := range map[string]string{
-		`{"repicas": 3}`:  "spec.template has fields that no child has: repicas",
-		`{"replicas": 3}`: "",
+		`"repicas": 3`:  "spec.template has fields that no child has: repicas",
+		`"replicas": 3`: "",
 	} {
 		g := &v1.DeploymentGrid{ObjectMeta: inDefault("grid-of-" + fmt.Sprint(len(template)))}
-		g.Spec = v1.WorkloadGridSpec{GridUniqKey: "location", Template: &v1.Template{JSON: []byte(template)}}
+		g.Spec = v1.WorkloadGridSpec{GridUniqKey: "location", Template: &v1.Template{JSON: []byte(`{"selector": {}, "template": {}, ` + template + `}`)}}
 		if got := f.warnings(g); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("creating a Grid with the template %s: the warnings are %q, want %q", template, got, want)
 		}

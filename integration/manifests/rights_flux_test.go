@@ -118,7 +118,7 @@ func (h *fleetHub) distributes(t *testing.T, namespace string, to dynamic.Interf
 		if revision != "" {
 			for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
 				objects = append(objects, []byte(`{"apiVersion": "superedge.io/v1", "kind": "`+kind+`", "metadata": {"name": "pos", "namespace": "shop",
-"annotations": {"revision": "`+revision+`"}}, "spec": {"gridUniqKey": "zone", "template": {}}}`))
+"annotations": {"revision": "`+revision+`"}}, "spec": {"gridUniqKey": "zone", "template": {"selector": {}, "template": {}, "serviceName": "pos", "ports": [{"port": 80}]}}}`))
 			}
 		}
 		var err error

@@ -16,6 +16,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0) || !(has(oldSelf.spec) && has(oldSelf.spec.gridUniqKey) && size(oldSelf.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
+// +kubebuilder:validation:XValidation:rule="has(self.status) || (has(self.spec) && (has(self.spec.defaultTemplateName) && self.spec.defaultTemplateName != 'default' && has(self.spec.templatePool) && self.spec.defaultTemplateName in self.spec.templatePool ? has(self.spec.templatePool[self.spec.defaultTemplateName].selector) && has(self.spec.templatePool[self.spec.defaultTemplateName].template) : has(self.spec.template) ? has(self.spec.template.selector) && has(self.spec.template.template) : has(self.spec.templates) && has(self.spec.templatePool)))",message="spec.template must be the spec of a Deployment, with selector and template: write them there, or in the template of templatePool that defaultTemplateName names; a spec with ports belongs in a ServiceGrid"
 type DeploymentGrid struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -23,6 +24,7 @@ type DeploymentGrid struct {
 	// +optional
 	Spec WorkloadGridSpec `json:"spec,omitempty"`
 	// +optional
+	// +kubebuilder:default={}
 	Status DeploymentGridStatus `json:"status,omitempty"`
 }
 

@@ -5,13 +5,14 @@
 // Where to look: constants.go, labels, annotations and names of conditions; grid.go, what the Grids
 // share; validation.go, which Grids are invalid; template.go and raw.go, how a template is kept.
 //
-// Invariant: a template is kept as the JSON that the user wrote. Only the fields that we read are
-// declared, and undeclared fields are kept.
+// Invariant: a template is kept as the JSON that the user wrote. Only the fields that we read, or
+// that rules ask for, are declared, and undeclared fields are kept.
 //
 // The rules of the CRDs work with Kubernetes 1.25. A Grid without gridUniqKey cannot be created,
-// and the key cannot be removed. A Grid that SuperEdge stored without it stays editable. Kubernetes
-// 1.25 has no rule for creation alone, so the rule asks for a status: the API server drops the
-// status from a new object, and the controller writes one immediately.
+// and the key cannot be removed. A Grid whose template lacks what its child needs cannot be created
+// either. A Grid that SuperEdge stored so stays editable. Kubernetes 1.25 has no rule for creation
+// alone, so the rules ask for a status: the API server drops the status from a new object, and adds
+// an empty one by default to every stored object that has none.
 //
 // Pure.
 //

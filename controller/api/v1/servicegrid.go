@@ -15,6 +15,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
 // +kubebuilder:validation:XValidation:rule="!has(self.status) || (has(self.spec) && has(self.spec.gridUniqKey) && size(self.spec.gridUniqKey) > 0) || !(has(oldSelf.spec) && has(oldSelf.spec.gridUniqKey) && size(oldSelf.spec.gridUniqKey) > 0)",message="spec.gridUniqKey is missing: set it to the label key whose values on Nodes form the units, for example location"
+// +kubebuilder:validation:XValidation:rule="has(self.status) || (has(self.spec) && has(self.spec.template) && ((has(self.spec.template.ports) && size(self.spec.template.ports) > 0) || (has(self.spec.template.clusterIP) && self.spec.template.clusterIP == 'None') || (has(self.spec.template.type) && self.spec.template.type == 'ExternalName')))",message="spec.template must be the spec of a Service, with ports, unless clusterIP is None or type is ExternalName: write them there; a spec with a Pod template belongs in a DeploymentGrid or StatefulSetGrid"
 type ServiceGrid struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -22,6 +23,7 @@ type ServiceGrid struct {
 	// +optional
 	Spec ServiceGridSpec `json:"spec,omitempty"`
 	// +optional
+	// +kubebuilder:default={}
 	Status ServiceGridStatus `json:"status,omitempty"`
 }
 

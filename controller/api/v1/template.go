@@ -1,7 +1,7 @@
 package v1
 
 // Template is the spec of a Deployment or StatefulSet, as the user wrote it. Declared is only what
-// we read.
+// we read, and what the rules of the definitions ask for.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas >= 0",message="replicas must be 0 or more; leave it out so that the children can be scaled, starting at 1"
@@ -9,18 +9,44 @@ type Template struct {
 	// How many Pods a unit gets. If it is left out, the child starts with 1 and can be scaled.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Which Pods are the child's.
+	// +optional
+	Selector *Part `json:"selector,omitempty"`
+	// The Pods.
+	// +optional
+	Template *Part `json:"template,omitempty"`
+	// The name of the Service in which the Pods of a StatefulSet have names.
+	// +optional
+	ServiceName *string `json:"serviceName,omitempty"`
 
-	// JSON is the whole of it, Replicas included, which is only read from it; nil means null.
+	// JSON is the whole of it. Of the fields above only Replicas is read from it; nil means null.
 	JSON []byte `json:"-"`
 }
 
-// ServiceTemplate is the spec of a Service, as the user wrote it.
+// ServiceTemplate is the spec of a Service, as the user wrote it. Declared is only what the rules of
+// the definitions ask for.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ServiceTemplate struct {
-	// JSON is the whole of it; nil means null.
+	// The ports. A headless Service, or one of type ExternalName, needs none.
+	// +optional
+	// +listType=atomic
+	Ports []Part `json:"ports,omitempty"`
+	// None for a headless Service.
+	// +optional
+	ClusterIP *string `json:"clusterIP,omitempty"`
+	// The type of the Service.
+	// +optional
+	Type *string `json:"type,omitempty"`
+
+	// JSON is the whole of it. None of the fields above is read from it; nil means null.
 	JSON []byte `json:"-"`
 }
+
+// Part is a part of a template, with any fields.
+//
+// +kubebuilder:pruning:PreserveUnknownFields
+type Part struct{}
 
 // State is a status, or a part of one, as a child shows it.
 //

@@ -18,6 +18,18 @@ const (
 	MessageReplicas = "replicas must be 0 or more; leave it out so that the children can be scaled, starting at 1"
 )
 
+// What the API server says when a Grid is created with a template that lacks what its child needs,
+// as with the spec of another kind. Validate does not say it: Grids may be stored so, and the units
+// have it as InvalidTemplate.
+const (
+	MessageDeployment = "spec.template must be the spec of a Deployment, with selector and template: write them there, " +
+		"or in the template of templatePool that defaultTemplateName names; a spec with ports belongs in a ServiceGrid"
+	MessageStatefulSet = "spec.template must be the spec of a StatefulSet, with selector, serviceName and template: write them there, " +
+		"or in the template of templatePool that defaultTemplateName names; a spec with ports belongs in a ServiceGrid"
+	MessageService = "spec.template must be the spec of a Service, with ports, unless clusterIP is None or type is ExternalName: write them there; " +
+		"a spec with a Pod template belongs in a DeploymentGrid or StatefulSetGrid"
+)
+
 // Validate says what is wrong with the Grid. It checks the rules of the CRD, for Grids that were
 // stored before there were rules or that no API server has seen. An entry of templates that names
 // nothing in templatePool is not an error here, because it concerns its unit alone. The errors are
