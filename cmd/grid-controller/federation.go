@@ -147,8 +147,11 @@ func (o *options) checkFederation() error {
 	if o.artifacts == "" {
 		errs = append(errs, errors.New("--artifact-bind-address is empty: Flux needs an address where it fetches archives, for example 0.0.0.0:9790"))
 	}
-	if u, err := url.Parse(o.artifactURL); o.artifactURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		errs = append(errs, fmt.Errorf("--artifact-url %q: want the address where Flux reaches --artifact-bind-address, such as http://grid-artifacts.gridproxy.svc.cluster.local", o.artifactURL))
-	}
 	return errors.Join(errs...)
+}
+
+// isArtifactURL reports whether Flux can fetch from a text.
+func isArtifactURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }

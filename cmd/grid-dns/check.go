@@ -17,13 +17,11 @@ func newCheck() *cobra.Command {
 	o := defaults()
 	domain := "cluster.local"
 	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Ask the server of this node one question; fails if it does not answer",
-		Args:  command.NoArgs,
+		Use:     "check",
+		Short:   "Ask the server of this node one question; fails if it does not answer",
+		Args:    command.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return o.read() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.read(); err != nil {
-				return err
-			}
 			var errs []error
 			for _, addr := range o.addrs {
 				err := check(cmd, addr, domain)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"gridproxy/cmd/command"
 
@@ -48,16 +49,17 @@ func (o *options) addTo(f *pflag.FlagSet) {
 
 // read checks the flags.
 func (o *options) read() error {
-	o.addrs = nil
-	for _, text := range o.addresses {
-		addr, err := netip.ParseAddr(text)
-		if err != nil || addr.Zone() != "" {
-			return command.NewUsageError(fmt.Errorf("--address %q is no IP address; want one that gridproxy adds (--dns-address), such as 169.254.20.12", text))
-		}
-		o.addrs = append(o.addrs, addr)
+	var err error
+	if o.addrs, err = command.ParseDNSAddresses(strings.Join(o.addresses, ",")); err != nil {
+		return command.NewUsageError(fmt.Errorf("--address %w; gridproxy adds it (--dns-address)", err))
 	}
 	if len(o.addrs) == 0 {
 		return command.NewUsageError(errors.New("--address is empty: name at least one address"))
+	}
+	preset := defaults()
+	if err := errors.Join(command.CheckPath("names-socket", o.socket, preset.socket), command.CheckPath("names-file", o.file, preset.file),
+		command.CheckPath("resolv-conf", o.resolvConf, preset.resolvConf)); err != nil {
+		return command.NewUsageError(err)
 	}
 	if o.metrics != "" {
 		if _, err := netip.ParseAddrPort(o.metrics); err != nil {

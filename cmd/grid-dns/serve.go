@@ -37,13 +37,11 @@ const (
 func newServe(std command.Stdio) *cobra.Command {
 	o := defaults()
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Answer the queries of this node",
-		Args:  command.NoArgs,
+		Use:     "serve",
+		Short:   "Answer the queries of this node",
+		Args:    command.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return o.read() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.read(); err != nil {
-				return err
-			}
 			log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.Level(-o.verbosity)}))
 			return serve(cmd.Context(), o, log)
 		},

@@ -40,12 +40,13 @@ takes them away. If that is not within --timeout, nothing else is removed: run t
 		Example:               `  grid-controller leave --cluster west`,
 		DisableFlagsInUseLine: true,
 		Args:                  command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if err := errors.Join(nameFault(d.cluster), d.timeoutFault()); err != nil {
 				return command.NewUsageError(err)
 			}
-			return d.run(cmd.Context())
+			return nil
 		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.cluster, "cluster", "", "`NAME` of the cluster on the hub, of its FleetCluster")

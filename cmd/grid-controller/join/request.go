@@ -52,12 +52,13 @@ is printed. The kubeconfig must contain its credentials; it is kept in a Secret 
   grid-controller join --cluster north --member-kubeconfig north.kubeconfig`,
 		DisableFlagsInUseLine: true,
 		Args:                  command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := r.check(cmd.Flags().Changed("token-lifetime")); err != nil {
 				return command.NewUsageError(err)
 			}
-			return r.run(cmd.Context())
+			return nil
 		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&r.cluster, "cluster", "", "`NAME` of the cluster on the hub, of its FleetCluster")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gridproxy/cmd/command"
 	"gridproxy/rules"
 )
 
@@ -48,6 +49,8 @@ func (o Options) Check() error {
 	if o.Verbosity < 0 {
 		wrong("--v %d: want 0 or more", o.Verbosity)
 	}
+	problems = append(problems, command.CheckPath("state-dir", o.StateDir, "/var/lib/gridproxy"),
+		command.CheckPath("status-socket", o.StatusSocket, DefaultStatusSocket), command.CheckPath("names-socket", o.DNS.Socket, defaultDNS().Socket))
 	return errors.Join(problems...)
 }
 

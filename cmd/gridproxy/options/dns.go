@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"gridproxy/cmd/command"
+
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -43,7 +45,7 @@ func defaultDNS() DNS {
 func (o *Options) addDNSRules(fs *pflag.FlagSet) {
 	d := &o.DNS
 	fs.BoolVar(&d.Enabled, "local-dns", d.Enabled, "lead the queries of this node to grid-dns on it, while that answers")
-	fs.Var(listOf(&d.Addresses, parseDNSAddresses, printAddresses, "IP[,IP]"), "dns-address", "addresses of grid-dns, one of each family at most, which the daemon adds to interface lo")
+	fs.Var(listOf(&d.Addresses, command.ParseDNSAddresses, printAddresses, "IP[,IP]"), "dns-address", "addresses of grid-dns, one of each family at most, which the daemon adds to interface lo")
 }
 
 // addDNS declares the flags of the daemon alone.
@@ -70,32 +72,16 @@ func (o Options) checkDNS(wrong func(format string, args ...any)) {
 	if len(d.Addresses) == 0 {
 		wrong("--dns-address is empty: name an address for grid-dns")
 	}
+	for _, addr := range d.Addresses {
+		for _, pods := range o.ClusterCIDRs {
+			if pods.Contains(addr) {
+				wrong("--dns-address %s is inside of --cluster-cidr %s, so that a Pod may have it; give an address outside of all ranges of the cluster, such as 169.254.20.12 or fd00:6772:6964::12", addr, pods)
+			}
+		}
+	}
 	if d.Socket == "" {
 		wrong("--names-socket is empty: name a path, at which grid-dns learns what DNS says")
 	}
-}
-
-func parseDNSAddresses(text string) ([]netip.Addr, error) {
-	var all []netip.Addr
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		addr, err := netip.ParseAddr(part)
-		switch {
-		case err != nil || addr.Zone() != "" || addr.Is4In6():
-			return nil, fmt.Errorf("%q is no IP address; want something like 169.254.20.12", part)
-		case addr.IsUnspecified() || addr.IsLoopback() || addr.IsMulticast():
-			return nil, fmt.Errorf("%s is of no use: other machines and Pods have it too, or nothing can listen there; want something like 169.254.20.12", addr)
-		}
-		for _, other := range all {
-			if other.Is6() == addr.Is6() {
-				return nil, fmt.Errorf("%s and %s are of one family; want one of each family at most", other, addr)
-			}
-		}
-		all = append(all, addr)
-	}
-	return all, nil
 }
 
 func printAddresses(all []netip.Addr) string {

@@ -68,6 +68,7 @@ func TestWrongValues(t *testing.T) {
 		{"--ipvs-scheduler=round robin", `want rr, wrr, lc, wlc, `},
 		{"--ipvs-exclude-cidrs=10.0.0.0/8,all", `"all" is not a CIDR`},
 		{"--ipvs-drain-timeout=-1s", `want at least 0s`},
+		{"--reconnect-grace=87600h", `want at most 1h0m0s`},
 		{"--ipvs-sync-period=0s", `want at least 1s`},
 		{"--part=nat", `want ipvs, ipset, addresses or iptables`},
 		{"--proxy-mode=nftables", `there is no mode nftables; want iptables`},
@@ -147,6 +148,33 @@ func TestCheck(t *testing.T) {
 	for _, want := range []string{"--manifests a, and --kubeconfig k: give one of them", `--manifests "": want`, "--pod-bridge-interface is empty", "--part ipset: the rules of mode iptables have no parts"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
+
+// TestDNSAddressOfPods: an address of grid-dns that a Pod may have is refused, whether the flag or
+// the configuration file has the range of the Pods.
+func TestDNSAddressOfPods(t *testing.T) {
+	for args, wrong := range map[string]string{
+		"--dns-address=10.244.0.12":                              "--dns-address 10.244.0.12 is inside of --cluster-cidr 10.244.0.0/16, ",
+		"--dns-address=169.254.20.12,fd00:1::12":                 "--dns-address fd00:1::12 is inside of --cluster-cidr fd00:1::/64, ",
+		"--dns-address=10.243.0.12,fd00:2::12":                   "",
+		"--dns-address=10.244.0.12 --cluster-cidr=10.245.0.0/16": "", // the flag wins
+		"--dns-address=10.244.0.12 --local-dns=false":            "",
+	} {
+		words := append([]string{"--local-dns"}, strings.Fields(args)...)
+		fromFile, _, err := readConfig(t, head+"clusterCIDR: 10.244.0.0/16,fd00:1::/64\n", words...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fromFlag, _, err := parse(t, append([]string{"--cluster-cidr=10.244.0.0/16,fd00:1::/64"}, words...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []Options{fromFile, fromFlag} {
+			if err := o.Check(); (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+				t.Errorf("%s: %v, want %q", args, err, wrong)
+			}
 		}
 	}
 }

@@ -289,8 +289,8 @@ func parseCount(text string) (int32, error) {
 	return int32(n), nil
 }
 
-// parseDuration parses a Go duration of at least least.
-func parseDuration(least time.Duration) func(string) (time.Duration, error) {
+// parseDuration parses a Go duration from least to most.
+func parseDuration(least, most time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if err != nil {
@@ -298,6 +298,9 @@ func parseDuration(least time.Duration) func(string) (time.Duration, error) {
 		}
 		if d < least {
 			return 0, fmt.Errorf("want at least %s", least)
+		}
+		if d > most {
+			return 0, fmt.Errorf("want at most %s", most)
 		}
 		return d, nil
 	}

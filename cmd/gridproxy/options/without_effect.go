@@ -2,6 +2,7 @@ package options
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ func withoutEffect() []ignorable {
 	const stream, alpha = "log lines go to standard error, without a buffer", "bytes"
 	period := func(least time.Duration) func(string) (string, error) {
 		return func(text string) (string, error) {
-			d, err := parseDuration(least)(text)
+			d, err := parseDuration(least, math.MaxInt64)(text)
 			return d.String(), err
 		}
 	}
