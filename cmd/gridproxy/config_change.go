@@ -26,7 +26,7 @@ func configWatch(in *inputs, log *slog.Logger) *watch.FileConfig {
 	return &watch.FileConfig{
 		Path: in.ConfigFile, Text: in.config,
 		Read:   func() ([]byte, error) { return regularfile.Read(in.ConfigFile, options.MaxConfigBytes) },
-		Accept: func(text []byte) error { return acceptConfig(in.ConfigFile, text) },
+		Accept: func(text []byte) error { return in.acceptConfig(text) },
 		Report: func(err error) {
 			if err == nil {
 				log.Info("--config can be read again, and has not changed", "file", in.ConfigFile)
@@ -37,13 +37,22 @@ func configWatch(in *inputs, log *slog.Logger) *watch.FileConfig {
 	}
 }
 
-// acceptConfig is an error if no daemon would start with this text of --config. One mistake in a
-// ConfigMap must not end the daemons of all Nodes that read it.
-func acceptConfig(file string, text []byte) error {
-	o := options.Defaults()
+// acceptConfig returns an error if this daemon would not start with this text of --config. One
+// mistake in a ConfigMap must not end the daemons of all Nodes that read it.
+func (in *inputs) acceptConfig(text []byte) error {
+	o := in.given
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.AddFlags(flags)
-	if _, err := options.SetConfig(file, text, flags); err != nil {
+	in.flags.Visit(func(given *pflag.Flag) {
+		if f := flags.Lookup(given.Name); f != nil {
+			f.Changed = true // so that it wins over its field
+		}
+	})
+	_, err := options.SetConfig(in.ConfigFile, text, flags)
+	if err == nil {
+		err = o.Check()
+	}
+	if err != nil {
 		return fmt.Errorf("its new content would be refused at the start, so this process goes on with the old one; correct the file: %w", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // inputs are the options of a command: from its flags, from the running daemon, and from --config.
@@ -19,6 +20,8 @@ type inputs struct {
 	stderr io.Writer // for the line that names the process, and what is waited for
 
 	adopted bool               // the flags are those of the running daemon
+	flags   *pflag.FlagSet     // of the command
+	given   options.Options    // by flags alone
 	config  []byte             // the text of --config
 	saved   *topology.Snapshot // of --from-state; nil = the source is another one
 }
@@ -39,6 +42,7 @@ func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 	if err := in.adoptFlags(cmd); err != nil {
 		return err
 	}
+	in.flags, in.given = cmd.Flags(), in.Options
 	if in.ConfigFile != "" {
 		text, err := options.ConfigText(in.ConfigFile)
 		if err != nil {
