@@ -80,7 +80,7 @@ const (
 	operationTests = "^(TestOperation|TestFaultsAreNamed|TestNodeChangesUnit|TestSoak|TestFlat)$"
 	apiServerTests = "^(TestFailover|TestLeastPrivilege|TestNothingBeforeEverythingIsRead|TestHeartbeatsAreSilent|TestFollowsEveryKind|" +
 		"TestGapWhileAPIServerIsDown|TestGone|TestCutAgainAndAgain|TestCutInTheMiddleOfTheFirstRead|TestSlow|TestStalled|TestStranded|" +
-		"TestStartsBeforeTheAPIServer|TestOnlyOwnUnitIsRead|TestNodeChangesUnitInTheCluster|TestManyKeysWatchAllNodes|TestSmallestForms)$"
+		"TestManifestsAreTakenAsByAPIServers|TestStartsBeforeTheAPIServer|TestOnlyOwnUnitIsRead|TestNodeChangesUnitInTheCluster|TestManyKeysWatchAllNodes|TestSmallestForms)$"
 	takeoverTests    = "^(TestCommandLine|TestTakeover|TestDaemonTakesOver|TestKubeProxyGoesOn|TestShadow|TestTrialBesideKubeProxy)$"
 	takeoverOfLegacy = takeoverTests + "/^legacy$"
 	sitesSoakTest    = "^TestSitesSoak$"
@@ -98,7 +98,7 @@ func nodeSuites() []Suite {
 		},
 		{
 			Name: "apiserver", Tier: Core, Usual: minutes(2, 10), Load: 55,
-			Proves:   "A real API server that is away, cut off, slow or compacted costs the node no change and opens nothing.",
+			Proves:   "A real API server that is away, cut off, slow or compacted costs the node no change and opens nothing; of 1,000 odd objects manifests take what it takes.",
 			Packages: []string{"./integration/node"}, Run: apiServerTests,
 			Needs: []Need{IPTables, ControlPlane}, Starts: []string{node},
 		},

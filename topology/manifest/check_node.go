@@ -37,7 +37,8 @@ func checkNode(f *findings, n *corev1.Node) bool {
 	return true
 }
 
-// checkPodCIDRs completes podCIDR and podCIDRs from each other.
+// checkPodCIDRs completes podCIDR and podCIDRs from each other. As in an API server, podCIDR counts
+// where they differ.
 func checkPodCIDRs(f *findings, spec *corev1.NodeSpec) {
 	switch {
 	case len(spec.PodCIDRs) == 0 && spec.PodCIDR != "":
@@ -45,8 +46,9 @@ func checkPodCIDRs(f *findings, spec *corev1.NodeSpec) {
 	case len(spec.PodCIDRs) > 0 && spec.PodCIDR == "":
 		spec.PodCIDR = spec.PodCIDRs[0]
 	case len(spec.PodCIDRs) > 0 && spec.PodCIDR != spec.PodCIDRs[0]:
-		f.wrong(specPath.Child("podCIDR"), "is %s, but spec.podCIDRs[0] is %s; make them equal",
-			excerpt.Quoted(spec.PodCIDR), excerpt.Quoted(spec.PodCIDRs[0]))
+		f.warn(specPath.Child("podCIDRs"), fmt.Sprintf("are ignored, because spec.podCIDRs[0] is %s and spec.podCIDR %s; make them equal",
+			excerpt.Quoted(spec.PodCIDRs[0]), excerpt.Quoted(spec.PodCIDR)))
+		spec.PodCIDRs = []string{spec.PodCIDR}
 	}
 	for i := range spec.PodCIDRs {
 		f.prefix(specPath.Child("podCIDRs").Index(i), &spec.PodCIDRs[i])

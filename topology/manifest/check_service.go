@@ -156,7 +156,7 @@ func checkLoadBalancer(f *findings, s *corev1.Service) {
 		if ingress.IPMode == nil {
 			ingress.IPMode = new(corev1.LoadBalancerIPModeVIP)
 		}
-		oneOf(f, at.Child("ipMode"), ingress.IPMode, corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPModeProxy)
+		oneOf(f, at.Child("ipMode"), ingress.IPMode, "", corev1.LoadBalancerIPModeVIP, corev1.LoadBalancerIPModeProxy)
 	}
 }
 
@@ -190,7 +190,7 @@ func checkPolicies(f *findings, spec *corev1.ServiceSpec) {
 	if spec.InternalTrafficPolicy == nil {
 		spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyCluster)
 	}
-	oneOf(f, specPath.Child("internalTrafficPolicy"), spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster,
+	oneOf(f, specPath.Child("internalTrafficPolicy"), spec.InternalTrafficPolicy, "",
 		corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)
 	healthCheck := specPath.Child("healthCheckNodePort")
 	f.port(healthCheck, spec.HealthCheckNodePort, true)

@@ -1,6 +1,11 @@
 package manifest
 
 import (
+	"fmt"
+
+	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,7 +28,10 @@ func checkSlice(f *findings, s *discoveryv1.EndpointSlice) bool {
 		f.warn(path, "is missing, and nothing else says which Service the EndpointSlice belongs to; it is left out, write the Service's name")
 		return false
 	}
-	f.valid(path, service, validation.IsDNS1123Label)
+	f.valid(path, service, validation.IsValidLabelValue)
+	if len(validation.IsDNS1123Label(service)) > 0 && len(f.errs) == 0 {
+		f.warn(path, fmt.Sprintf("is %s, which no Service can be named; no Service uses the EndpointSlice", excerpt.Quoted(service)))
+	}
 	return true
 }
 
@@ -57,9 +65,9 @@ func checkSlicePorts(f *findings, s *discoveryv1.EndpointSlice) {
 		if port.Protocol == nil {
 			port.Protocol = new(corev1.ProtocolTCP)
 		}
-		f.protocol(at.Child("protocol"), port.Protocol)
-		if port.Port != nil {
-			f.port(at.Child("port"), *port.Port, false)
+		oneOf(f, at.Child("protocol"), port.Protocol, "", corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
+		if port.Port != nil && !topology.ValidPort(*port.Port) { // an API server stores any number
+			f.warn(at.Child("port"), fmt.Sprintf("is %d; it is ignored, write a port from 1 to 65535", *port.Port))
 		}
 		if *port.Name != "" {
 			f.valid(at.Child("name"), *port.Name, validation.IsDNS1123Label)
