@@ -120,6 +120,30 @@ func TestOthersAreCurrent(t *testing.T) {
 	}
 }
 
+// TestNamespacesTakeTurns: while 50 large Services of one tenant change all the time, every second
+// turn is that of another tenant.
+func TestNamespacesTakeTurns(t *testing.T) {
+	f := newFollower()
+	large := headless("large")
+	addMembers(large, largePairs+1, 0, nil)
+	names := func(namespace, name string) *dnsview.Names {
+		svc := *large
+		svc.Service = types.NamespacedName{Namespace: namespace, Name: name}
+		return &svc
+	}
+	for range 40 {
+		var v dnsview.View
+		for i := range 50 {
+			v.Services = append(v.Services, names("busy", fmt.Sprintf("service-%02d", i)))
+		}
+		v.Services = append(v.Services, names("calm", "victim"))
+		f.now = f.follow(t, v, time.Second)
+	}
+	if turns := f.large["victim"]; turns < 20 {
+		t.Errorf("the other tenant had %d of 40 turns", turns)
+	}
+}
+
 // TestBacklog: after any history of views a reader has the last one. No update waits for a large
 // Service, and each large Service has its turn.
 func TestBacklog(t *testing.T) {
