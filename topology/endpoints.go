@@ -7,8 +7,8 @@ func Endpoints(s Snapshot, name ServicePortName) []Endpoint {
 	return toEndpoints(candidates(s.Node, s.APIProxies, name, slicesByService(s.Slices, serviceOf)[name.NamespacedName]))
 }
 
-// Deciding returns of each address and port the endpoint that merge keeps, sorted by address. all are
-// in the order of Endpoints.
+// Deciding returns of each address and port the endpoint that merge keeps, sorted by address. all
+// are in the order of Endpoints.
 func Deciding(all []Endpoint) []Endpoint {
 	entries := make([]candidate, len(all))
 	for i, e := range all {

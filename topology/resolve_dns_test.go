@@ -190,8 +190,8 @@ func TestManyPorts(t *testing.T) {
 	}
 }
 
-// TestNamesAndRulesAgree: an address has a name if and only if rules lead to it because it is ready,
-// however many slices repeat it, whatever they say, and whichever of their ports differ.
+// TestNamesAndRulesAgree: an address has a name if and only if rules lead to it because it is
+// ready, however many slices repeat it, whatever they say, and whichever of their ports differ.
 func TestNamesAndRulesAgree(t *testing.T) {
 	port := func(number int32) []discoveryv1.EndpointPort {
 		return []discoveryv1.EndpointPort{{Name: new("http"), Port: &number}}

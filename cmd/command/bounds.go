@@ -18,8 +18,8 @@ func CheckPath(flag, path, example string) error {
 	return fmt.Errorf("--%s %s: the path depends on the folder in which the program is started; give an absolute path, such as %s", flag, excerpt.Of(path), example)
 }
 
-// ParseDNSAddresses parses the addresses at which grid-dns answers: one of each family at most, with
-// commas between them.
+// ParseDNSAddresses parses the addresses at which grid-dns answers: one of each family at most,
+// with commas between them.
 func ParseDNSAddresses(text string) ([]netip.Addr, error) {
 	var all []netip.Addr
 	for part := range strings.SplitSeq(text, ",") {

@@ -2,8 +2,9 @@
 // how it prints an answer, how it logs, and how it was built.
 //
 // Where to look: command.go, error output; exit_codes.go, the table of exit codes; output.go, the
-// formats of an answer; bounds.go, paths and addresses that several daemons take; signals.go, SIGTERM
-// and SIGHUP; superedge.go, the flags of SuperEdge; logging.go; build.go, the version; completion.go, the scripts for shells and the words of flags; candidates.go, the names that a
+// formats of an answer; bounds.go, paths and addresses that several daemons take; signals.go,
+// SIGTERM and SIGHUP; superedge.go, the flags of SuperEdge; logging.go; build.go, the version;
+// completion.go, the scripts for shells and the words of flags; candidates.go, the names that a
 // shell offers, and their bounds; terminal.go, when there are colours; progress.go, what a command
 // waits for.
 //

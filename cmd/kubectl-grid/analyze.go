@@ -72,8 +72,8 @@ func (c *connection) analyze(ctx context.Context, t topology.Config, std command
 	return analyze.Analyze(s, a), nil
 }
 
-// withGrids reads the cluster and its Grids, or those of --namespace. It warns of a missing right to
-// list Grids, and of an API proxy that only Endpoints name.
+// withGrids reads the cluster and its Grids, or those of --namespace. It warns of a missing right
+// to list Grids, and of an API proxy that only Endpoints name.
 func (c *connection) withGrids(ctx context.Context) (s topology.Snapshot, grids []gridspec.Grid, warnings []string, err error) {
 	config, err := c.config()
 	if err != nil {

@@ -157,8 +157,8 @@ func refuse(w http.ResponseWriter, code int, reason, message string) {
 	})
 }
 
-// getEndpoints answers with those of the API server as SuperEdge annotates them, and with the warning
-// of Kubernetes 1.33 and later.
+// getEndpoints answers with those of the API server as SuperEdge annotates them, and with the
+// warning of Kubernetes 1.33 and later.
 func getEndpoints(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Warning", `299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"`)
 	_ = json.NewEncoder(w).Encode(corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{ //nolint:staticcheck // SuperEdge writes it

@@ -24,8 +24,8 @@ func (a *assessment) isUnserved(u *unit, last v1.WorkloadGridStatus, rows map[st
 	return created && last.OmittedUnits == 0
 }
 
-// remembersPods reports whether the child itself says that its Pods were ready once, so that it does
-// not matter if no controller has seen it: only a Deployment with a progress deadline does.
+// remembersPods reports whether the child itself says that its Pods were ready once, so that it
+// does not matter if no controller has seen it: only a Deployment with a progress deadline does.
 func (u *unit) remembersPods() bool {
 	return u.grid.Kind == DeploymentGrid && u.template("progressDeadlineSeconds") != int64(math.MaxInt32)
 }

@@ -94,8 +94,8 @@ func TestNoOpApplyIsNotStale(t *testing.T) {
 	c.expect("apply web-a")
 }
 
-// TestRefused: what the API server refuses is tried again only when the desired child changes or the
-// caller forgets the answer, and does not stop other units.
+// TestRefused: what the API server refuses is tried again only when the desired child changes or
+// the caller forgets the answer, and does not stop other units.
 func TestRefused(t *testing.T) {
 	c := newCluster(t, "a", "b")
 	c.refuse = func(s Apply) *Problem {

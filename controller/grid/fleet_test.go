@@ -314,8 +314,8 @@ func TestNoticesOfTwoClusters(t *testing.T) {
 	}
 }
 
-// TestFleetIsObserved: what is read of the clusters is in the observed state of each kind, and so is
-// the last status of this process.
+// TestFleetIsObserved: what is read of the clusters is in the observed state of each kind, and so
+// is the last status of this process.
 func TestFleetIsObserved(t *testing.T) {
 	entry := v1alpha1.ClusterGrid{Kind: "ServiceGrid", Namespace: "default", Name: "web", UID: "1", State: expand.StateCurrent}
 	r := hub(t, fleetCluster("east", nil, entry))

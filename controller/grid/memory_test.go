@@ -95,8 +95,8 @@ func TestMemoryIsOfOneGrid(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsTriedAgain: on any change of the Grid; what validation refuses is not. A child that
-// is not wanted any more is forgotten.
+// TestForbiddenIsTriedAgain: on any change of the Grid; what validation refuses is not. A child
+// that is not wanted any more is forgotten.
 func TestForbiddenIsTriedAgain(t *testing.T) {
 	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
 	r.see("1")

@@ -36,8 +36,8 @@ type retryGroup struct {
 	forbidden bool // a change of anything in the Grid may end it
 }
 
-// refuse notes that a child was refused with a text. If it was tried with another one, that text may
-// be new each time, as with the number of a request, so the pauses go on to grow.
+// refuse notes that a child was refused with a text. If it was tried with another one, that text
+// may be new each time, as with the number of a request, so the pauses go on to grow.
 func (r *retries) refuse(child, text string, forbidden, rights bool, now time.Time) {
 	pause := r.endTry(child)
 	r.texts[child] = text
@@ -50,8 +50,8 @@ func (r *retries) refuse(child, text string, forbidden, rights bool, now time.Ti
 	}
 }
 
-// endTry notes that a child was refused, and returns the longest pause that began when it was tried;
-// 0 if it was not.
+// endTry notes that a child was refused, and returns the longest pause that began when it was
+// tried; 0 if it was not.
 func (r *retries) endTry(child string) (longest time.Duration) {
 	for _, g := range r.groups {
 		if g.trying && g.tried == child {

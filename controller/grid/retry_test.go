@@ -145,8 +145,8 @@ func TestEveryRefusalEnds(t *testing.T) {
 	})
 }
 
-// TestOnlyWantedAreTried: a child that the plan does not want, or would not apply now, takes no turn
-// of its text, and every other one has its turn. What is not wanted is forgotten.
+// TestOnlyWantedAreTried: a child that the plan does not want, or would not apply now, takes no
+// turn of its text, and every other one has its turn. What is not wanted is forgotten.
 func TestOnlyWantedAreTried(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, now := noRetries(), time.Unix(1000, 0)
@@ -185,8 +185,8 @@ func TestOnlyWantedAreTried(t *testing.T) {
 	})
 }
 
-// TestRefusedWithAnotherText: a child that was tried with one text and refused with another one says
-// nothing of the first text when it is taken.
+// TestRefusedWithAnotherText: a child that was tried with one text and refused with another one
+// says nothing of the first text when it is taken.
 func TestRefusedWithAnotherText(t *testing.T) {
 	r, now := noRetries(), time.Unix(1000, 0)
 	for _, child := range []string{"web-a", "web-b"} {

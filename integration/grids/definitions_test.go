@@ -244,8 +244,8 @@ func (d *definitions) samples(t *testing.T) {
 	}
 }
 
-// stored: a Grid that was stored without a key and with an empty template, as SuperEdge lets one be, can be edited, before and
-// after it has a status.
+// stored: a Grid that was stored without a key and with an empty template, as SuperEdge lets one
+// be, can be edited, before and after it has a status.
 func (d *definitions) stored(t *testing.T) {
 	kinds := []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"}
 	d.relax(t)

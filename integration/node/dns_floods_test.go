@@ -22,8 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dnsFloods are what a tenant or a Pod does so that queries are led to the DNS of the cluster, where
-// closed names are open.
+// dnsFloods are what a tenant or a Pod does so that queries are led to the DNS of the cluster,
+// where closed names are open.
 func dnsFloods() []dnsFault {
 	const rate, queries = 500, 5000
 	return []dnsFault{
@@ -83,8 +83,8 @@ func changeLargeService(d *dnsNode, _ []*netns.Process) {
 	d.resolves("late.shop.svc.cluster.local.", dns.TypeA)
 }
 
-// floodWithSRV has a Pod ask 300 times a second for the ports of a Service that has 400,000 pairs of
-// an endpoint and a port.
+// floodWithSRV has a Pod ask 300 times a second for the ports of a Service that has 400,000 pairs
+// of an endpoint and a port.
 func floodWithSRV(d *dnsNode, _ []*netns.Process) {
 	d.t.Helper()
 	d.addCrowd(4, 1000)

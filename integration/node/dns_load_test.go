@@ -15,7 +15,7 @@ import (
 const (
 	askedName     = "who.shop.svc.cluster.local."
 	answerOfNode  = "10.0.0.70"  // what grid-dns answers: the endpoint of this unit
-	answerOfOther = "10.0.0.139" // nobody answers this: the endpoint of another unit
+	answerOfOther = "10.0.0.139" // what no server may answer: the endpoint of another unit
 	answerOfCloud = "192.0.2.53" // what the DNS of the cluster answers
 )
 

@@ -89,8 +89,8 @@ func (b *Backlog) Next(v dnsview.View, now time.Time) (u Update, again time.Time
 	return u, time.Time{}
 }
 
-// nextLarge returns an update of one large Service. Namespaces take turns, and so do the Services of
-// each: many of one tenant do not delay those of others.
+// nextLarge returns an update of one large Service. Namespaces take turns, and so do the Services
+// of each: many of one tenant do not delay those of others.
 func (b *Backlog) nextLarge(large []*dnsview.Names) Update {
 	at := slices.IndexFunc(large, func(svc *dnsview.Names) bool { return svc.Service.Namespace > b.turn })
 	b.turn = large[max(at, 0)].Service.Namespace

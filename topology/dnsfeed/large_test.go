@@ -216,8 +216,8 @@ func TestLargeServicesFollow(t *testing.T) {
 }
 
 // TestLongestUpdate: a Service with as many endpoints and ports as have names, all with the longest
-// names that an API server takes, is a fifth of the largest update, in whatever order they come. The
-// file of a reader, which has a list of ports once for each frame, is not larger.
+// names that an API server takes, is a fifth of the largest update, in whatever order they come.
+// The file of a reader, which has a list of ports once for each frame, is not larger.
 func TestLongestUpdate(t *testing.T) {
 	const endpoints = 50_000
 	ports := manyPorts(dnsview.MaxPorts)

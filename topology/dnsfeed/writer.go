@@ -129,9 +129,9 @@ func (p *parts) endpoint(e dnsview.Endpoint) {
 	p.out.Endpoints = append(p.out.Endpoints, wireEndpoint{Hostname: e.Hostname, Addr: e.Addr, Node: e.Node, Ports: at})
 }
 
-// portList identifies a list of ports by its pointer. A list never changes, and topology makes equal
-// lists of a Service one. Those of a Service that was read have another pointer in each frame, which
-// ends no frame earlier: it ends where the next one repeats its lists anyway.
+// portList identifies a list of ports by its pointer. A list never changes, and topology makes
+// equal lists of a Service one. Those of a Service that was read have another pointer in each
+// frame, which ends no frame earlier: it ends where the next one repeats its lists anyway.
 type portList struct {
 	first *dnsview.Port
 	count int

@@ -1,6 +1,6 @@
 // Package manifest reads Services, EndpointSlices and Nodes from files as kubectl would apply them:
-// decoded strictly, with the API server's defaults, and refused only for what an API server refuses.
-// What it stores and no proxy can use is a warning.
+// decoded strictly, with the API server's defaults, and refused only for what an API server
+// refuses. What it stores and no proxy can use is a warning.
 //
 // Where each decision is taken:
 //

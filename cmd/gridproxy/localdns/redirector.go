@@ -303,8 +303,8 @@ func (k *Redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
 	return paths, entries
 }
 
-// nextPath returns where queries of one family are to go. before is where they go now, and whyNot is
-// that of the DNS servers there. It is called with the lock held.
+// nextPath returns where queries of one family are to go. before is where they go now, and whyNot
+// is that of the DNS servers there. It is called with the lock held.
 func (k *Redirector) nextPath(before Path, whyNot string, now time.Time) Path {
 	addr, family := before.Addr, rules.FamilyOf(before.Addr)
 	p := Path{Addr: addr, Since: now, Why: cmp.Or(k.cannot[addr], k.config.Prevents(family))}

@@ -65,8 +65,8 @@ func TestTakeNothingElse(t *testing.T) {
 	}
 }
 
-// TestTakeWithoutHolder: a caller that does not describe itself leaves the content of the file as it
-// is, because the path may be mistyped.
+// TestTakeWithoutHolder: a caller that does not describe itself leaves the content of the file as
+// it is, because the path may be mistyped.
 func TestTakeWithoutHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "Cargo.lock")
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {

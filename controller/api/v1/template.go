@@ -23,8 +23,8 @@ type Template struct {
 	JSON []byte `json:"-"`
 }
 
-// ServiceTemplate is the spec of a Service, as the user wrote it. Declared is only what the rules of
-// the definitions ask for.
+// ServiceTemplate is the spec of a Service, as the user wrote it. Declared is only what the rules
+// of the definitions ask for.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type ServiceTemplate struct {
