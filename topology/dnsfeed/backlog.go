@@ -51,13 +51,13 @@ func (u Update) Urgent() bool {
 // make all names late. A large Service is sent after all others, in an update of its own, and then
 // large Services rest. The zero value is for a reader that has nothing.
 type Backlog struct {
-	begun  bool              // the first update was sent
-	sent   dnsview.View      // what the reader has
-	first  int               // large Services that are sent without rest, as the reader is new
-	turn   string            // the namespace of the large Service that was sent last
-	last   map[string]string // the name of the one that was sent last, by namespace
-	large  bool              // it was the last update
-	rested time.Time         // when the next large Service may be sent
+	begun     bool              // the first update was sent
+	sent      dnsview.View      // what the reader has
+	first     int               // large Services that are sent without rest, as the reader is new
+	namespace string            // the namespace of the large Service that was sent last
+	last      map[string]string // the name of the one that was sent last, by namespace
+	large     bool              // it was the last update
+	rested    time.Time         // when the next large Service may be sent
 }
 
 // Next returns the next update towards a View, which then counts as sent. If that is empty and
@@ -92,15 +92,15 @@ func (b *Backlog) Next(v dnsview.View, now time.Time) (u Update, again time.Time
 // nextLarge returns an update of one large Service. Namespaces take turns, and so do the Services
 // of each: many of one tenant do not delay those of others.
 func (b *Backlog) nextLarge(large []*dnsview.Names) Update {
-	at := slices.IndexFunc(large, func(svc *dnsview.Names) bool { return svc.Service.Namespace > b.turn })
-	b.turn = large[max(at, 0)].Service.Namespace
-	large = slices.DeleteFunc(slices.Clone(large), func(svc *dnsview.Names) bool { return svc.Service.Namespace != b.turn })
-	at = slices.IndexFunc(large, func(svc *dnsview.Names) bool { return svc.Service.Name > b.last[b.turn] })
+	at := slices.IndexFunc(large, func(svc *dnsview.Names) bool { return svc.Service.Namespace > b.namespace })
+	b.namespace = large[max(at, 0)].Service.Namespace
+	large = slices.DeleteFunc(slices.Clone(large), func(svc *dnsview.Names) bool { return svc.Service.Namespace != b.namespace })
+	at = slices.IndexFunc(large, func(svc *dnsview.Names) bool { return svc.Service.Name > b.last[b.namespace] })
 	one := large[max(at, 0)]
 	if b.last == nil {
 		b.last = map[string]string{}
 	}
-	b.last[b.turn] = one.Service.Name
+	b.last[b.namespace] = one.Service.Name
 	b.large, b.first = true, max(b.first-1, 0)
 	update := []*dnsview.Names{one}
 	b.sent.Services = replace(b.sent.Services, update, func(*dnsview.Names) []*dnsview.Names { return update })

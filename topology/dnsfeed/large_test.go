@@ -120,9 +120,9 @@ func TestOthersAreCurrent(t *testing.T) {
 	}
 }
 
-// TestNamespacesTakeTurns: while 50 large Services of one tenant change all the time, every second
+// TestManyLargeServices: while 50 large Services of one tenant change all the time, every second
 // turn is that of another tenant.
-func TestNamespacesTakeTurns(t *testing.T) {
+func TestManyLargeServices(t *testing.T) {
 	f := newFollower()
 	large := headless("large")
 	addMembers(large, largePairs+1, 0, nil)
@@ -139,8 +139,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		v.Services = append(v.Services, names("calm", "victim"))
 		f.now = f.follow(t, v, time.Second)
 	}
-	if turns := f.large["victim"]; turns < 20 {
-		t.Errorf("the other tenant had %d of 40 turns", turns)
+	if sent := f.large["victim"]; sent < 20 {
+		t.Errorf("the other tenant had %d of 40 turns", sent)
 	}
 }
 
