@@ -49,7 +49,8 @@ each Node; no node name is needed then, and all Nodes are read. Endpoints count 
 gridproxy matrix shows all Services from all units.
 
 --dns explains a name instead of a Service: which records grid-dns has for it on the node, which
-Service it belongs to, and what closure leaves out.
+Service it belongs to, and what closure leaves out. A name below in-addr.arpa or ip6.arpa, or an
+address, is answered with the names of that address.
 
 In the container of a running daemon no flag is needed: without any flag but --node-name,
 --from-state, --output, --namespace, --all, --all-nodes and --dns, the flags of the running "gridproxy run"
@@ -193,7 +194,7 @@ func (in *inputs) checkNode(s topology.Snapshot) error {
 
 // explainName prints what DNS says about one name.
 func explainName(ctx context.Context, in *inputs, text string, std command.Stdio) error {
-	name, err := explain.DNSName(text, in.DNS.Domain)
+	question, err := explain.ParseDNSQuestion(text, in.DNS.Domain)
 	if err != nil {
 		return command.NewUsageError(err)
 	}
@@ -209,7 +210,7 @@ func explainName(ctx context.Context, in *inputs, text string, std command.Stdio
 		return err
 	}
 	in.saySaved()
-	a := explain.DNS(snapshot, in.Topology(), names.Config{Domain: in.DNS.Domain, TTL: names.DefaultTTL, NameServer: in.DNS.Service}, name)
+	a := explain.DNS(snapshot, in.Topology(), names.Config{Domain: in.DNS.Domain, TTL: names.DefaultTTL, NameServer: in.DNS.Service}, question)
 	return command.PrintAs(std.Out, in.Output, a, a.WriteTable)
 }
 

@@ -4,23 +4,24 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"gridproxy/rules/names"
 	"gridproxy/topology"
+	"gridproxy/topology/dnsview"
 	"gridproxy/topology/excerpt"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // DNSAnswer is what DNS says about one name on one node, and why.
 type DNSAnswer struct {
-	Name      string      `json:"name"` // with the cluster domain
+	Name      string      `json:"name"` // with the cluster domain, or an address
 	Node      string      `json:"node"`
 	NodeKnown bool        `json:"nodeKnown"`
-	Exists    bool        `json:"exists"` // false: NXDOMAIN. A name may exist without records
+	Exists    bool        `json:"exists"`             // false: NXDOMAIN, unless it is passed on. A name may exist without records
+	PassedOn  bool        `json:"passedOn,omitempty"` // of an address: the cluster's DNS is asked
 	Records   []DNSRecord `json:"records"`
 
 	Service  string   `json:"service,omitempty"` // NAMESPACE/NAME, that the name belongs to; "" = there is none
@@ -29,6 +30,7 @@ type DNSAnswer struct {
 	Unit     string   `json:"unit,omitempty"`
 	LeftOut  []string `json:"leftOut,omitempty"` // endpoints that closure leaves out, by reason
 	AliasOf  string   `json:"aliasOf,omitempty"` // the host name of an endpoint that the name is another one of
+	Reason   string   `json:"reason,omitempty"`  // why the name of a port does not exist
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -41,48 +43,56 @@ type DNSRecord struct {
 // maxRecords is how many of a type are named.
 const maxRecords = 100
 
-// DNSName is what names are relative to the cluster domain: NAME.NAMESPACE.svc. A name below the
-// domain may be given in full.
-func DNSName(text, domain string) (relative string, err error) {
-	name := strings.ToLower(strings.TrimSuffix(text, "."))
-	if name == domain {
-		return "", nil
-	}
-	relative, found := strings.CutSuffix(name, "."+domain)
-	if !found {
-		relative = name
-	}
-	last := relative[strings.LastIndexByte(relative, '.')+1:]
-	if !found && last != "svc" && last != "pod" {
-		return "", fmt.Errorf("%s is no name of the cluster: want one below %s, such as web.default.svc.%s; --cluster-domain names the domain", excerpt.Quoted(text), domain, domain)
-	}
-	return relative, nil
-}
-
-// DNS explains a name that is relative to the cluster domain.
-func DNS(s topology.Snapshot, c topology.Config, zone names.Config, name string) DNSAnswer {
+// DNS answers a question.
+func DNS(s topology.Snapshot, c topology.Config, zone names.Config, q DNSQuestion) DNSAnswer {
 	view := topology.ResolveDNS(s, c)
 	z := names.New(zone, view.Names(), 0)
 	own, known := s.Nodes[s.Node]
-	a := DNSAnswer{Name: strings.TrimSuffix(name+"."+z.Domain(), "."), Node: s.Node, NodeKnown: known, Records: []DNSRecord{}}
-	a.Name = strings.TrimPrefix(a.Name, ".")
-	a.addRecords(z, name)
-	svc, hostname := serviceOfName(view, name)
+	a := DNSAnswer{Name: q.text, Node: s.Node, NodeKnown: known, Records: []DNSRecord{}}
+	name := q.name
+	if q.addr.IsValid() {
+		name = a.addNames(z, q.addr)
+	} else {
+		a.addRecords(z, name)
+	}
+	svc, before := serviceOfName(view, name)
+	ofEndpoint := len(before) == 1
+	if svc == nil && q.addr.IsValid() {
+		svc, ofEndpoint = serviceOfAddr(view, q.addr), true
+	}
 	if svc == nil {
 		return a
 	}
 	a.Service, a.Kind, a.Closed = svc.Service.String(), string(svc.Kind), svc.Closure.Closed()
 	a.Unit = Unit(svc.Closure.Keys, own)
-	for _, r := range svc.Closure.LeftOut {
-		a.LeftOut = append(a.LeftOut, fmt.Sprintf("%d: %s", r.Count, r.Reason))
+	if svc.Kind == dnsview.Headless || ofEndpoint { // else the answer is the cluster IP
+		for _, r := range svc.Closure.LeftOut {
+			a.LeftOut = append(a.LeftOut, fmt.Sprintf("%d: %s", r.Count, r.Reason))
+		}
+	}
+	if len(before) == 2 && !a.Exists {
+		a.Reason = whyNoPort(svc)
 	}
 	for _, alias := range svc.Aliases {
-		if alias.Alias == hostname {
+		if len(before) == 1 && alias.Alias == before[0] {
 			a.AliasOf = alias.Hostname
 		}
 	}
 	a.Warnings = svc.Doubts()
 	return a
+}
+
+// addNames adds the names of an address, and returns the first one, relative to the cluster domain.
+func (a *DNSAnswer) addNames(z *names.Zone, addr netip.Addr) (first string) {
+	all := z.Reverse(addr)
+	a.Exists, a.PassedOn = len(all) > 0, len(all) == 0
+	for _, name := range all[:min(len(all), maxRecords)] {
+		a.Records = append(a.Records, DNSRecord{"PTR", excerpt.Of(strings.TrimSuffix(name, "."))})
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(all[0], "."+z.Domain())
 }
 
 func (a *DNSAnswer) addRecords(z *names.Zone, name string) {
@@ -107,26 +117,6 @@ func (a *DNSAnswer) addRecords(z *names.Zone, name string) {
 	a.Records = slices.Compact(a.Records)
 }
 
-// serviceOfName is the Service of a name, and the label before it.
-func serviceOfName(view topology.DNSView, name string) (svc *topology.DNSService, hostname string) {
-	labels := strings.Split(name, ".")
-	n := len(labels)
-	if n < 3 || labels[n-1] != "svc" {
-		return nil, ""
-	}
-	if n == 4 {
-		hostname = labels[0]
-	}
-	of := types.NamespacedName{Namespace: labels[n-2], Name: labels[n-3]}
-	i, found := slices.BinarySearchFunc(view.Services, of, func(svc *topology.DNSService, name types.NamespacedName) int {
-		return topology.CompareServices(svc.Service, name)
-	})
-	if !found {
-		return nil, ""
-	}
-	return view.Services[i], hostname
-}
-
 // WriteTable writes the answer for people.
 func (a DNSAnswer) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -149,7 +139,12 @@ func (a DNSAnswer) WriteTable(w io.Writer) error {
 	for _, text := range a.Warnings {
 		row("Warning", "%s", text)
 	}
+	if a.Reason != "" {
+		row("Reason", "%s", a.Reason)
+	}
 	switch {
+	case a.PassedOn:
+		row("Answer", "what the cluster's DNS answers, except names of the cluster domain")
 	case !a.Exists:
 		row("Answer", "the name does not exist (NXDOMAIN)")
 	case len(a.Records) == 0:

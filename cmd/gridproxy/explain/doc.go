@@ -9,7 +9,7 @@
 //	evidence.go     the notes about rules that this kernel refuses
 //	servers.go      the lines about virtual servers; package driver finds them
 //	table.go        prints the answer: the order and the wording of its lines
-//	keys.go          keys that no Node has
+//	keys.go         keys that no Node has
 //	names.go        parses the name of the Service, and suggests similar ones
 //
 // A Summary is such an answer in one line, for many Services or many nodes; its endpoints are those
@@ -17,6 +17,11 @@
 //
 //	summary.go   what of an answer a line says, and its tables
 //	services.go  goes through the Services of a Snapshot or a View
+//
+// A DNSAnswer is what DNS says about one name, with the Service of the name and what is left out:
+//
+//	dns_question.go  parses the name, finds its Service, and says why a port has none
+//	dns_answer.go    the records, and their table
 //
 // The package is pure.
 package explain
