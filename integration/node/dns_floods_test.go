@@ -25,12 +25,12 @@ import (
 // dnsFloods are what a tenant or a Pod does so that queries are led to the DNS of the cluster,
 // where closed names are open.
 func dnsFloods() []dnsFault {
-	const rate, queries = 500, 5000
+	const rate, queries = 500, 4000
 	return []dnsFault{
 		{name: "16 large slices", rate: rate, queries: queries, closed: true, strike: changeLargeService},
 		{name: "SRV queries", rate: rate, queries: queries, lost: queries / 20, closed: true, strike: floodWithSRV},
 		{name: "outside names", rate: rate, queries: queries, lost: queries / 20, closed: true, strike: floodWithOutsideNames},
-		{name: "slow", rate: 200, queries: 2000, closed: true, strike: slowDNS},
+		{name: "slow", rate: 200, queries: 1500, closed: true, strike: slowDNS},
 	}
 }
 
@@ -73,7 +73,7 @@ func stealDNSAddresses(d *dnsNode, _ []*netns.Process) {
 func changeLargeService(d *dnsNode, _ []*netns.Process) {
 	d.t.Helper()
 	d.addCrowd(16, 1000)
-	for i := range 30 {
+	for i := range 16 {
 		d.await(d.load.Sends() + d.rate/2)
 		d.writeCrowd(0, 1000-i%2)
 	}
@@ -119,7 +119,7 @@ func slowDNS(d *dnsNode, servers []*netns.Process) {
 		_, err := d.node.Run(d.ctx, nil, tool, "-t", "mangle", "-A", "INPUT", "-p", "udp", "-s", a.String(), "--sport", "53", "-d", a.String(), "-j", "DROP")
 		must(d.t, err)
 	}
-	for range 6 {
+	for range 4 {
 		d.suspend(servers[0])
 		d.await(d.load.Sends() + d.rate*6/5)
 		d.resume(servers[0])
@@ -182,7 +182,7 @@ func (d *dnsNode) resolves(name string, qtype uint16) {
 	})
 }
 
-// flood has another Pod send so many queries a second, from some addresses in turn, for eight
+// flood has another Pod send so many queries a second, from some addresses in turn, for six
 // seconds. It reads no answer.
 func (d *dnsNode) flood(rate int, from []netip.Addr, query func(n int) *dns.Msg) {
 	d.t.Helper()
@@ -207,7 +207,7 @@ func (d *dnsNode) flood(rate int, from []netip.Addr, query func(n int) *dns.Msg)
 		}
 		return func() traffic.Question { return traffic.Question{Outcome: traffic.Local} }, err
 	}, traffic.Way{From: d.server.Namespace})
-	d.pass(8)
+	d.pass(6)
 	tally, err := flood.Stop()
 	must(d.t, err)
 	must(d.t, tally.NotMeasured())
