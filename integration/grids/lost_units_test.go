@@ -322,16 +322,20 @@ func (f *fleet) wantLives(want map[string]types.UID) {
 func expectEvents(t *testing.T, c client.Client, grid, reason string, want int) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("%d Events %s", want, reason), func() error {
-		var all corev1.EventList
-		if err := c.List(t.Context(), &all, client.InNamespace("default")); err != nil {
-			return err
-		}
-		var found []string
-		for _, e := range all.Items {
-			if e.Reason == reason && e.InvolvedObject.Name == grid {
-				found = append(found, e.Message)
-			}
-		}
-		return wait.Check(len(found) == want, "there are %q", found)
+		found, err := eventsOf(t, c, grid, reason)
+		return errors.Join(err, wait.Check(len(found) == want, "there are %q", found))
 	})
+}
+
+// eventsOf returns the messages of the Events of a Grid with a reason.
+func eventsOf(t *testing.T, c client.Client, grid, reason string) (messages []string, err error) {
+	t.Helper()
+	var all corev1.EventList
+	err = c.List(t.Context(), &all, client.InNamespace("default"))
+	for _, e := range all.Items {
+		if e.Reason == reason && e.InvolvedObject.Name == grid {
+			messages = append(messages, e.Message)
+		}
+	}
+	return messages, err
 }
