@@ -22,6 +22,10 @@ const (
 	// From busyQueries on, a client may have fewQueries: clients with more take no more than this.
 	busyQueries = maxQueries * 3 / 4
 	fewQueries  = 16
+
+	// The daemon asks from the address of this server, as Pods of the host network may. These have a
+	// room of their own.
+	ownQueries = 128
 )
 
 // limitedQueriesName is what CoreDNS calls the plugin.
@@ -36,7 +40,7 @@ type limitedQueries struct {
 
 	mu       sync.Mutex
 	ofClient map[netip.Addr]int // queries under way; without clients that have none
-	total    int
+	total    int                // without those of this address
 }
 
 // answerCount counts the answers at one address.
@@ -59,22 +63,20 @@ func (l *limitedQueries) Name() string { return limitedQueriesName }
 type admitted struct{}
 
 // ServeDNS gives a query to the next plugin, or drops it: the client gets no answer, and asks again
-// later. The daemon's own queries, from this address, are never dropped. A query that CoreDNS asks
-// itself for an admitted one, such as the target of a CNAME, needs no second place.
+// later. A query that CoreDNS asks itself for an admitted one, such as the target of a CNAME, needs
+// no second place.
 func (l *limitedQueries) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	if ctx.Value(admitted{}) != nil {
 		return l.next.ServeDNS(ctx, w, r)
 	}
 	ctx = context.WithValue(ctx, admitted{}, true)
 	client := addrOf(w.RemoteAddr())
-	if client == addrOf(w.LocalAddr()) {
-		return l.next.ServeDNS(ctx, l.counting(w), r)
-	}
-	if !l.admit(client) {
+	own := client == addrOf(w.LocalAddr())
+	if !l.admit(client, own) {
 		l.dropped.Inc()
 		return dns.RcodeSuccess, nil // for which CoreDNS sends nothing
 	}
-	defer l.release(client)
+	defer l.release(client, own)
 	return l.next.ServeDNS(ctx, l.counting(w), r)
 }
 
@@ -115,27 +117,37 @@ func (w *countingWriter) WriteMsg(m *dns.Msg) error {
 	return err
 }
 
-// admit counts a query, or reports that there is no room for it.
-func (l *limitedQueries) admit(client netip.Addr) bool {
+// admit counts a query, or reports that there is no room for it. Those of this address do not count
+// in the total.
+func (l *limitedQueries) admit(client netip.Addr, own bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	limit := maxQueriesOfClient
-	if l.total >= busyQueries {
+	switch {
+	case own:
+		limit = ownQueries
+	case l.total >= maxQueries:
+		return false
+	case l.total >= busyQueries:
 		limit = fewQueries
 	}
-	if l.total >= maxQueries || l.ofClient[client] >= limit {
+	if l.ofClient[client] >= limit {
 		return false
 	}
 	l.ofClient[client]++
-	l.total++
+	if !own {
+		l.total++
+	}
 	return true
 }
 
 // release counts a query of a client no longer.
-func (l *limitedQueries) release(client netip.Addr) {
+func (l *limitedQueries) release(client netip.Addr, own bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.total--
+	if !own {
+		l.total--
+	}
 	if l.ofClient[client]--; l.ofClient[client] == 0 {
 		delete(l.ofClient, client)
 	}

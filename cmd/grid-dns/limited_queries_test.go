@@ -27,7 +27,7 @@ func TestAdmit(t *testing.T) {
 			client := netip.AddrFrom4([4]byte{10, 0, 0, byte(rapid.IntRange(1, clients).Draw(t, "client"))})
 			for range rapid.IntRange(1, 300).Draw(t, "queries") {
 				has, total := l.ofClient[client], l.total
-				ok := l.admit(client)
+				ok := l.admit(client, false)
 				if ok {
 					admitted = append(admitted, client)
 				}
@@ -39,12 +39,12 @@ func TestAdmit(t *testing.T) {
 				}
 			}
 			for n := rapid.IntRange(0, len(admitted)).Draw(t, "ended"); n > 0; n-- {
-				l.release(admitted[0])
+				l.release(admitted[0], false)
 				admitted = admitted[1:]
 			}
 		}
 		for _, client := range admitted {
-			l.release(client)
+			l.release(client, false)
 		}
 		if l.total != 0 || len(l.ofClient) != 0 {
 			t.Fatalf("%d are under way when all have ended: %v", l.total, l.ofClient)
@@ -106,9 +106,9 @@ func TestDroppedQueries(t *testing.T) {
 	<-slow.begun
 }
 
-// TestAlwaysAdmitted: when there is no room, the daemon's own query is answered, and so is a query
-// that CoreDNS asks itself for one that was admitted.
-func TestAlwaysAdmitted(t *testing.T) {
+// TestOwnRoom: when there is no room, the daemon's own query is answered, as long as this address
+// has not too many, and so is a query that CoreDNS asks itself for one that was admitted.
+func TestOwnRoom(t *testing.T) {
 	l := newLimitedQueries([]netip.Addr{localAddr})
 	l.next = replying{dns.RcodeNameError}
 	ask := func(ctx context.Context, client netip.Addr) bool {
@@ -122,6 +122,10 @@ func TestAlwaysAdmitted(t *testing.T) {
 	l.total = maxQueries
 	if ask(t.Context(), netip.MustParseAddr("10.0.0.1")) || !ask(t.Context(), localAddr) {
 		t.Error("when there is no room, a client's query is answered, or the daemon's own is not")
+	}
+	l.ofClient[localAddr] = ownQueries
+	if ask(t.Context(), localAddr) {
+		t.Error("this address has more room than its own")
 	}
 	l.total, l.next = 0, nested{l, t}
 	l.ofClient[netip.MustParseAddr("10.0.0.1")] = maxQueriesOfClient - 1
