@@ -42,10 +42,8 @@ func (r *retries) refuse(child, text string, forbidden, rights bool, now time.Ti
 	pause := r.endTry(child)
 	r.texts[child] = text
 	if r.groups[text] == nil {
-		g := &retryGroup{forbidden: forbidden, rights: rights, pause: pause}
-		if g.next = now.Add(g.pause); g.pause == 0 {
-			g.wait(now)
-		}
+		g := &retryGroup{forbidden: forbidden, rights: rights}
+		g.wait(pause, now)
 		r.groups[text] = g
 	}
 }
@@ -61,13 +59,13 @@ func (r *retries) endTry(child string) (longest time.Duration) {
 	return longest
 }
 
-// wait begins the next pause.
-func (g *retryGroup) wait(now time.Time) {
+// wait begins a pause, which is within the bounds of the group.
+func (g *retryGroup) wait(pause time.Duration, now time.Time) {
 	first, last := firstRefusedPause, lastRefusedPause
 	if g.rights {
 		first, last = firstRightsPause, lastRightsPause
 	}
-	g.pause = min(max(2*g.pause, first), last)
+	g.pause = min(max(pause, first), last)
 	g.next = now.Add(g.pause)
 }
 
@@ -93,11 +91,12 @@ func (r *retries) due(blocked map[string]bool, now time.Time) (children []string
 			delete(r.groups, text)
 			continue
 		}
-		g.wait(now)
 		same = slices.DeleteFunc(same, func(child string) bool { return !blocked[child] })
 		if len(same) == 0 {
+			g.wait(g.pause, now)
 			continue
 		}
+		g.wait(2*g.pause, now)
 		g.tried, g.trying = after(g.tried, same), true
 		delete(r.texts, g.tried)
 		children = append(children, g.tried)

@@ -23,6 +23,25 @@ func allBlocked(r retries) map[string]bool {
 	return blocked
 }
 
+// TestPauseOfRights: a child that was tried after a long pause, and then refused for lack of rights,
+// waits no longer than their last pause. A pause in which no child may be tried does not double.
+func TestPauseOfRights(t *testing.T) {
+	r, now := noRetries(), time.Unix(1000, 0)
+	for range 8 {
+		r.refuse("web-a", "quota", false, false, now)
+		now = now.Add(r.wait(now))
+		r.due(allBlocked(r), now)
+	}
+	r.refuse("web-a", "rights", true, true, now)
+	if got := r.groups["rights"].pause; got != lastRightsPause {
+		t.Errorf("the pause is %s, want %s", got, lastRightsPause)
+	}
+	now = now.Add(lastRefusedPause)
+	if due := r.due(map[string]bool{"web-a": false}, now); len(due) > 0 || r.groups["rights"].pause != lastRightsPause {
+		t.Errorf("%v is tried, and the pause is %s", due, r.groups["rights"].pause)
+	}
+}
+
 // TestPauses: no refusal is final; the pauses double up to a limit, and begin again after a
 // success.
 func TestPauses(t *testing.T) {
