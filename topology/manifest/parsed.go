@@ -142,23 +142,23 @@ func (p *parsed) add(at place, text []byte, unsaid header) {
 
 // skip counts an object that is not used, or the items of a list of such objects.
 func (p *parsed) skip(at place, h header, text []byte) {
-	kind, n := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind).GroupKind(), 1
-	if kind == endpointsKind.GroupKind() {
-		p.skipEndpoints(at, text)
-	}
+	kind := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind).GroupKind()
+	items, places := []json.RawMessage{text}, func(int) place { return at }
 	if item, isList := strings.CutSuffix(kind.Kind, "List"); isList {
 		var list struct {
 			Items *[]json.RawMessage `json:"items"`
 		}
 		if json.Unmarshal(text, &list) == nil && list.Items != nil {
-			kind.Kind, n = item, 0
-			for i, text := range *list.Items {
-				p.skip(at.item(i), header{h.APIVersion, item}, text)
-			}
+			kind.Kind, items, places = item, *list.Items, at.item
 		}
 	}
-	if n > 0 {
-		p.skipped[kind] += n
+	if len(items) > 0 {
+		p.skipped[kind] += len(items)
+	}
+	if kind == endpointsKind.GroupKind() {
+		for i, item := range items {
+			p.skipEndpoints(places(i), item)
+		}
 	}
 }
 
