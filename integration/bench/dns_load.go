@@ -134,6 +134,7 @@ func (l dnsLoader) dnsperf(ctx context.Context, server *dnsServer, questions str
 
 var (
 	dnsAnswered = regexp.MustCompile(`(?m)^  Queries completed: +([0-9]+) `)
+	dnsSent     = regexp.MustCompile(`(?m)^  Queries sent: +([0-9]+)$`)
 	dnsLost     = regexp.MustCompile(`(?m)^  Queries lost: +([0-9]+) `)
 	dnsCodes    = regexp.MustCompile(`(?m)^  Response codes: +(\S+) ([0-9]+) `)
 	dnsSize     = regexp.MustCompile(`(?m)^  Average packet size: .*response ([0-9]+)$`)
