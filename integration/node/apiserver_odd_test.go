@@ -92,13 +92,13 @@ func differences() []deliberateDifference {
 func TestManifestsAreTakenAsByAPIServers(t *testing.T) {
 	t.Parallel()
 	s := newOddServer(t)
-	seed := rand.Uint64()
+	seed := uint64(1) // a difference that only another seed draws is found on purpose, not by chance
 	if text := os.Getenv("GRIDPROXY_ODD_SEED"); text != "" {
 		var err error
 		seed, err = strconv.ParseUint(text, 10, 64)
 		must(t, err)
 	}
-	t.Logf("seed %d (repeat with GRIDPROXY_ODD_SEED=%d)", seed, seed)
+	t.Logf("seed %d (GRIDPROXY_ODD_SEED)", seed)
 	for i, d := range differences() {
 		if !slices.Contains(s.refusals(t, []byte(d.example)), i) {
 			t.Errorf("the example of %q shows no difference of this kind", d.why)

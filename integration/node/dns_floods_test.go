@@ -27,10 +27,10 @@ import (
 func dnsFloods() []dnsFault {
 	const rate, queries = 500, 4000
 	return []dnsFault{
-		{name: "16 large slices", rate: rate, queries: queries, closed: true, strike: changeLargeService},
-		{name: "SRV queries", rate: rate, queries: queries, lost: queries / 20, closed: true, strike: floodWithSRV},
-		{name: "outside names", rate: rate, queries: queries, lost: queries / 20, closed: true, strike: floodWithOutsideNames},
-		{name: "slow", rate: 200, queries: 1500, closed: true, strike: slowDNS},
+		{name: "16 large slices", rate: rate, queries: queries, closed: true, lasts: true, strike: changeLargeService},
+		{name: "SRV queries", rate: rate, queries: queries, lost: queries / 20, closed: true, lasts: true, strike: floodWithSRV},
+		{name: "outside names", rate: rate, queries: queries, lost: queries / 20, closed: true, lasts: true, strike: floodWithOutsideNames},
+		{name: "slow", rate: 200, queries: 1500, closed: true, lasts: true, strike: slowDNS},
 	}
 }
 
@@ -119,11 +119,11 @@ func slowDNS(d *dnsNode, servers []*netns.Process) {
 		_, err := d.node.Run(d.ctx, nil, tool, "-t", "mangle", "-A", "INPUT", "-p", "udp", "-s", a.String(), "--sport", "53", "-d", a.String(), "-j", "DROP")
 		must(d.t, err)
 	}
-	for range 4 {
+	for range 8 {
 		d.suspend(servers[0])
-		d.await(d.load.Sends() + d.rate*6/5)
+		d.await(d.load.Sends() + d.rate/2)
 		d.resume(servers[0])
-		d.await(d.load.Sends() + d.rate*3/10)
+		d.await(d.load.Sends() + d.rate/4)
 	}
 }
 
