@@ -70,7 +70,7 @@ func DNS(s topology.Snapshot, c topology.Config, zone names.Config, q DNSQuestio
 			a.LeftOut = append(a.LeftOut, fmt.Sprintf("%d: %s", r.Count, r.Reason))
 		}
 	}
-	if len(before) == 2 && !a.Exists {
+	if len(before) == 2 && !a.Exists && strings.HasPrefix(before[0], "_") && strings.HasPrefix(before[1], "_") {
 		a.Reason = whyNoPort(svc)
 	}
 	for _, alias := range svc.Aliases {
