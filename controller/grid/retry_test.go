@@ -23,8 +23,9 @@ func allBlocked(r retries) map[string]bool {
 	return blocked
 }
 
-// TestPauseOfRights: a child that was tried after a long pause, and then refused for lack of rights,
-// waits no longer than their last pause. A pause in which no child may be tried does not double.
+// TestPauseOfRights: a child that was tried after a long pause, and then refused for lack of
+// rights, waits no longer than their last pause. A pause in which no child may be tried does not
+// double.
 func TestPauseOfRights(t *testing.T) {
 	r, now := noRetries(), time.Unix(1000, 0)
 	for range 8 {

@@ -50,8 +50,8 @@ func denyAll() string {
 }
 
 // TestRefusedEverywhere: a policy with a long message refuses the children of all of many units.
-// The Grid says so, in an Event for each status and in a status that etcd takes, and goes on when the policy has
-// gone and anything in the Grid changes.
+// The Grid says so, in an Event for each status and in a status that etcd takes, and goes on when
+// the policy has gone and anything in the Grid changes.
 func TestRefusedEverywhere(t *testing.T) {
 	units := map[string]string{}
 	for i := range refusedUnits {
