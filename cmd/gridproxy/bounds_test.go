@@ -13,7 +13,7 @@ func TestBounds(t *testing.T) {
 		noEffect = "kube-proxy's; it has no effect"
 	)
 	longer := func(d string) commandtest.FlagBound { return commandtest.FlagBound{Beyond: d} }
-	kernel := longer("596h31m24s")
+	kernel := longer("5965h13m57s")
 	cidr := commandtest.FlagBound{Beyond: "10.0.0.0/33"}
 	commandtest.Bounds(t, newRoot, map[string]commandtest.FlagBound{
 		"iptables-min-sync-period":          longer("1h0m1s"),

@@ -28,7 +28,7 @@ func TestConfigIsCheckedWithFlags(t *testing.T) {
 		"iptables: {minSyncPeriod: 1h, syncPeriod: 3s}":             "", // the flag wins
 		"clusterCIDR: 10.244.0.0/16":                                "--dns-address 10.244.0.12 is inside of --cluster-cidr 10.244.0.0/16",
 		"iptables: {syncPeriod: 1s}":                                "--iptables-sync-period 1s is shorter than --iptables-min-sync-period 2s",
-		"conntrack: {tcpEstablishedTimeout: 87600h}":                "field conntrack.tcpEstablishedTimeout: \"87600h0m0s\": want at most 596h31m23s",
+		"conntrack: {tcpEstablishedTimeout: 87600h}":                "field conntrack.tcpEstablishedTimeout: \"87600h0m0s\": want at most 5965h13m56s",
 		"featureGates: {AllBeta: true}\niptables: {syncPeriod: 2s}": "",
 	} {
 		err := in.acceptConfig([]byte(head + field + "\n"))

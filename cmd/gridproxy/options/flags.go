@@ -23,9 +23,9 @@ const (
 	maxOtherProxy     = 24 * time.Hour     // another service proxy is not reported
 	maxReconnectGrace = time.Hour          // a client may be led to an endpoint that is gone
 
-	// maxKernelTimeout is what every kernel takes: it keeps such a time as ticks in a signed number of
-	// 32 bits, and has at most 1000 ticks a second.
-	maxKernelTimeout = math.MaxInt32 / 1000 * time.Second
+	// maxKernelTimeout is what some kernel takes: it keeps such a time as ticks in a signed number of
+	// 32 bits, and has at least 100 ticks a second. Most have 250 or 1000, and refuse less.
+	maxKernelTimeout = math.MaxInt32 / 100 * time.Second
 )
 
 // Group is a group of flags in the help of a command.
