@@ -14,7 +14,6 @@
 //	adopt.go     finds the running daemon and its flags
 //	source.go    reads manifests or an API server (listing.go: once, for the commands that read)
 //	reserve.go   the API servers whose addresses no Service may take
-//	output.go    prints tables, JSON and YAML
 //
 // The daemon, which run starts:
 //

@@ -5,7 +5,7 @@
 //
 //	decide.go       which steps a Grid needs now (Decide)
 //	unit.go         whose object has a child's name: ours, an orphan to adopt, or foreign
-//	child.go        what a child looks like; its name is decided by topology/childname.go
+//	child.go        what a child looks like; its name is decided in package topology
 //	template.go     the templates of a Grid, decoded; which one a unit gets, and what is wrong with a
 //	                Grid as it is written, is decided by gridspec; pool.go: which are unused
 //	fingerprint.go  what tells a desired child, and a set of owned fields, from another
