@@ -94,11 +94,12 @@ func wrapperFlags() []SuperEdgeFlag {
 // withSuperEdgeFlag adds to the error of a flag that SuperEdge has, and that means nothing to our
 // program, what to do instead. nil = there is no such flag.
 func withSuperEdgeFlag(cmd *cobra.Command, err error) error {
-	unknown := new(pflag.NotExistError)
-	if !errors.As(err, &unknown) {
-		return nil
+	var name string
+	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
+		name = unknown.GetSpecifiedName()
+	} else if invalid := new(pflag.InvalidValueError); errors.As(err, &invalid) {
+		name = invalid.GetFlag().Name
 	}
-	name := unknown.GetSpecifiedName()
 	p := FindSuperEdgeProgram(cmd.Root().Name())
 	for _, f := range p.Flags {
 		if f.Name == strings.ReplaceAll(name, "_", "-") && !strings.HasPrefix(f.Here, sameFlag) {
