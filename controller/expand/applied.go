@@ -25,8 +25,8 @@ type Applied struct {
 	Refused *Problem
 }
 
-// WithFingerprint is a child as it is applied: a workload has its Fingerprint as a label, in the
-// same write. It shares parts with c, but not its metadata.
+// WithFingerprint returns the object to apply for a child. A workload has its Fingerprint as a
+// label, in the same write. The object shares parts with c, but not its metadata.
 //
 // It is a label because a new annotation of a Deployment is a new generation of it, and is copied
 // to its ReplicaSets. A Service has none, because its labels are copied to its EndpointSlices, and
@@ -92,7 +92,7 @@ func fieldsIn(owned *fieldpath.Set, object map[string]any) (int, bool) {
 	return n, true
 }
 
-// fieldsOfItems is fieldsIn for a list of which each item is a field of its own.
+// Counts the fields of a list, like fieldsIn. Each item of the list is a field of its own.
 func fieldsOfItems(owned *fieldpath.Set, list []any) (int, bool) {
 	n := 0
 	for _, item := range list {
@@ -109,8 +109,8 @@ func fieldsOfItems(owned *fieldpath.Set, list []any) (int, bool) {
 	return n, true
 }
 
-// fieldsAt is fieldsIn for one field or item. What has nothing below it in the set is owned as a
-// whole.
+// Counts the fields of one field or item, like fieldsIn. A field with nothing below it in the
+// set is owned as a whole.
 func fieldsAt(owned *fieldpath.Set, e fieldpath.PathElement, v any) (int, bool) {
 	n := 0
 	if owned.Members.Has(e) {

@@ -82,8 +82,8 @@ func assess(observed Observed) assessment {
 	return a
 }
 
-// assessed is what assess returned to Decide, if that is known and still holds, else what it
-// returns now.
+// Returns what assess returned to Decide, if that is remembered and still holds. Otherwise it
+// assesses again.
 func assessed(observed Observed) assessment {
 	if m := observed.Memo; observed.Decided && m != nil && m.last != nil {
 		return *m.last
@@ -91,14 +91,14 @@ func assessed(observed Observed) assessment {
 	return assess(observed)
 }
 
-// keepReplicas makes the child one with as many replicas as the one before it had.
+// Sets the replicas of the desired child to n, the number that the child before it had.
 func (u *unit) keepReplicas(n int32) {
 	u.Object = u.Object.DeepCopy()
 	own(u.Object.Object, "spec")["replicas"] = int64(n)
 	u.made = &made{child: u.Child}
 }
 
-// known holds, by name, the objects that are known to exist, from the caches and from live reads.
+// Returns, by name, the objects that are known to exist, from the caches and from live reads.
 func (a *assessment) known() map[string]*Live {
 	known := map[string]*Live{}
 	for name, l := range a.Occupants {
@@ -171,7 +171,7 @@ func (a *assessment) place(u *unit, known map[string]*Live) {
 	}
 }
 
-// setLosses says of each unit without Nodes what becomes of its child. Whether deletions are held,
+// Decides for each unit without Nodes what becomes of its child. Whether deletions are held,
 // and how many there may be, depends on how many units there are.
 func (a *assessment) setLosses() {
 	if a.Grid.Kind == ServiceGrid {

@@ -26,11 +26,11 @@ type Child struct {
 	Problem *Problem
 }
 
-// Children are the children that a Grid wants in the units with the values, sorted by value, one
-// for each value however many Nodes carry it (B-05). What is wrong with one does not stop the
-// others (B-06). live are the children that exist, by name; nil is none. A ServiceGrid has one
-// child whatever the values. The objects share parts of the template: copy one before you change
-// it.
+// Children returns the children that a Grid wants in the units with the values, sorted by
+// value, one for each value however many Nodes carry it (B-05). A problem of one does not stop
+// the others (B-06). live has the existing children by name; nil: none exist. A ServiceGrid has
+// one child whatever the values. The objects share parts of the template: copy one before you
+// change it.
 func Children(g Grid, values []string, live map[string]*Live) []Child {
 	all := allMade(g, values, live, &Memo{})
 	children := make([]Child, len(all))
@@ -40,7 +40,7 @@ func Children(g Grid, values []string, live map[string]*Live) []Child {
 	return children
 }
 
-// allMade is Children, with what is remembered of them.
+// Makes the children that Children returns, and reuses those that memo has.
 func allMade(g Grid, values []string, live map[string]*Live, memo *Memo) []*made {
 	all := newTemplates(g)
 	memo.about(g, len(values))
@@ -135,10 +135,10 @@ func (g Grid) selectsUnit(live *Live) bool {
 	return g.Annotations[v1.AnnotationUnitSelector] == "true"
 }
 
-// selector is the value of the label by which its children are found.
+// Returns the value of the label by which the Grid's children are found.
 func (g Grid) selector() string { return topology.LabelValue(g.Name) }
 
-// exactNames are annotations for what the labels cannot hold: a name of more than 63 characters
+// Returns annotations for what the labels cannot hold: a name of more than 63 characters
 // (B-08), a key with a prefix (B-09).
 func (g Grid) exactNames() map[string]string {
 	names := map[string]string{}
@@ -164,7 +164,8 @@ func belongsToTool(name string) bool {
 	return strings.HasSuffix(domain, ".toolkit.fluxcd.io")
 }
 
-// object is a child.
+// Returns the object of a child. It has the labels of all children, and an owner reference to
+// the Grid if that has a UID.
 func (g Grid) object(all *templates, name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name, "labels": all.sharedLabels()}
 	if g.Namespace != "" {
@@ -184,8 +185,8 @@ func (g Grid) object(all *templates, name string, annotations map[string]string,
 	return o
 }
 
-// own is the object in a field of parent, which is copied, or made if it is absent. What is in it
-// stays shared.
+// Replaces the object in a field of parent by a copy, or by an empty one if it is absent, and
+// returns it. The values in it stay shared.
 func own(parent map[string]any, field string) map[string]any {
 	o, _ := parent[field].(map[string]any)
 	o = maps.Clone(o)

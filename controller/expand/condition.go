@@ -59,7 +59,7 @@ func tallyOf(rows []v1.UnitStatus) tally {
 	return t
 }
 
-// groups are all of them, in an order.
+// Returns all groups, always in the same order.
 func (t *tally) groups() [6]*group {
 	return [...]*group{&t.ready, &t.progressing, &t.failed, &t.lost, &t.offline, &t.stale}
 }
@@ -71,7 +71,7 @@ func (t tally) all() (n int) {
 	return n
 }
 
-// plus is a tally of the same units and of others that have no rows; minus takes such units away.
+// Adds the numbers of others, which are units without rows.
 func (t tally) plus(others tally) tally {
 	for i, g := range t.groups() {
 		g.n += others.groups()[i].n
@@ -79,6 +79,7 @@ func (t tally) plus(others tally) tally {
 	return t
 }
 
+// Subtracts the numbers of others. The result has no names.
 func (t tally) minus(others tally) tally {
 	for i, g := range t.groups() {
 		*g = group{n: g.n - others.groups()[i].n}
@@ -100,8 +101,9 @@ func is(true bool) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// conditions are all conditions of a Grid. Others, such as SuperEdge's CreateError, which stayed
-// when the error was gone (B-25), are dropped.
+// Returns all conditions of a Grid. own has the units of this cluster, t those of all clusters.
+// Other conditions are dropped, such as SuperEdge's CreateError, which stayed when the error
+// was gone (B-25).
 func (a *assessment) conditions(own, t tally, d distribution) []metav1.Condition {
 	ready, degraded := a.ready(t), t.degraded()
 	if a.limit.withheld > 0 {
@@ -167,8 +169,8 @@ func (a *assessment) ready(t tally) verdict {
 	return v
 }
 
-// claimsRemark says which units lose their volume claims together with their StatefulSet; "" if
-// there are none. That is the user's choice, and often one made for another purpose.
+// Returns a remark that names the units whose volume claims are deleted with their StatefulSet;
+// "" without such units. The user chose that, often for another purpose.
 func (a *assessment) claimsRemark() string {
 	var values []string
 	for _, u := range a.units {
@@ -183,7 +185,7 @@ func (a *assessment) claimsRemark() string {
 		"persistentVolumeClaimRetentionPolicy.whenDeleted to Retain", len(values), listed(values))
 }
 
-// offlineUnits is the end of the message of condition Ready, "" if no unit is offline.
+// Returns the end of the message of condition Ready; "" if no unit is offline.
 func (t tally) offlineUnits() string {
 	switch t.offline.n {
 	case 0:
@@ -206,7 +208,7 @@ func (t tally) degraded() verdict {
 	}
 }
 
-// serviceConditions are those of a ServiceGrid, which has no units that could be lost.
+// Returns the conditions of a ServiceGrid, which has no units that could be lost.
 func (a *assessment) serviceConditions(row v1.UnitStatus, d distribution) []metav1.Condition {
 	bad := row.Phase == v1.UnitFailed
 	ready := verdict{is(row.Phase == v1.UnitReady), "ServiceReady", "the Service is what the Grid asks for"}
@@ -271,7 +273,7 @@ func count(g group, of int, what string) string {
 	return fmt.Sprintf("%d of %d units %s%s", g.n, of, what, g.list())
 }
 
-// list is ": " and the first names; "" if no unit has a row.
+// Returns ": " and the first names; "" if no unit has a row.
 func (g group) list() string {
 	if len(g.names) == 0 {
 		return ""

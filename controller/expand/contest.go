@@ -37,8 +37,8 @@ func (r Repairs) Over(now time.Time) bool {
 	return len(r.Recent) == 0 || now.Sub(r.last()) >= contestWindow
 }
 
-// After is the history with a repair at the time now. rivals is "" if it is not known who made the
-// repair necessary.
+// After returns the history with a repair at the time now. rivals is "" if it is not known who
+// made the repair necessary.
 func (r Repairs) After(now time.Time, rivals string) Repairs {
 	if r.Over(now) {
 		r = Repairs{}
@@ -61,7 +61,7 @@ func (r Repairs) Contests(now time.Time) bool {
 
 func (r Repairs) last() time.Time { return r.Recent[len(r.Recent)-1] }
 
-// next is when the child may be repaired again.
+// Returns when the child may be repaired again; zero, which is at any time, without a contest.
 func (r Repairs) next() time.Time {
 	if r.Contested == 0 {
 		return time.Time{}
@@ -85,8 +85,8 @@ func (u *unit) repairWaits(now time.Time) bool {
 	return u.contested(now) && u.isRepair() && now.Before(u.repairs.next())
 }
 
-// contestRecheck is when the contest may need another decision: the next repair if one is needed,
-// and else the end. Zero without a contest.
+// Returns when the contest may need another decision: at the next repair if one is needed, else
+// at its end. Zero without a contest.
 func (u *unit) contestRecheck(now time.Time) time.Time {
 	switch {
 	case !u.contested(now):

@@ -109,8 +109,8 @@ func (a *assessment) until(next time.Time) time.Duration {
 	return max(next.Sub(a.Now), time.Nanosecond)
 }
 
-// steps make the child of a unit with Nodes what it should be. A child that is being deleted is
-// created again when it is gone.
+// Returns the steps that make the child of a unit with Nodes what it should be; nil while the
+// child is being deleted: it is created again when it is gone.
 func (u *unit) steps(now time.Time) []Step {
 	if u.deleting() {
 		return nil
@@ -126,7 +126,8 @@ func (u *unit) steps(now time.Time) []Step {
 	})
 }
 
-// foundStep removes the mark of a loss from the child of a unit with Nodes; nil if there is none.
+// Returns the step that removes the mark of a loss from the child of a unit with Nodes; nil if
+// the child has no mark.
 func (u *unit) foundStep() Step {
 	if u.ownership != ours || u.deleting() || u.live.Annotations.Get(v1.AnnotationLostAt) == "" {
 		return nil
@@ -148,8 +149,9 @@ func (u *unit) differs() bool {
 	}
 }
 
-// handOver is the child's number of replicas if the template does not contain it any more (B-12).
-// An apply without a field that we own removes the field, and the API server would set 1.
+// Returns the child's number of replicas if we or a predecessor own it and the template does
+// not set it any more (B-12), else nil. An apply without a field that we own removes the field,
+// and the API server would set 1.
 func (u *unit) handOver() *int32 {
 	if u.saysReplicas() || u.live == nil || u.live.Replicas == nil {
 		return nil

@@ -80,7 +80,7 @@ const (
 // Units names the first units.
 func (f Failure) Units() string { return listedUpTo(f.Values, maxFailureUnits) }
 
-// explained is what is wrong, for a condition.
+// Returns what is wrong, for a condition: the first failures, and how many others there are.
 func explained(failures []Failure) string {
 	var text []string
 	for _, f := range failures[:min(len(failures), maxFailures)] {

@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 )
 
-// Fingerprint distinguishes desired objects. It is the same for equal objects, whichever program
-// wrote them, and does not depend on the Go types of a Kubernetes version (B-10). "" for a child
-// with a Problem.
+// Fingerprint returns a hash of the desired object. It is the same for equal objects, whichever
+// program wrote them, and does not depend on the Go types of a Kubernetes version (B-10). ""
+// for a child with a Problem.
 func Fingerprint(c Child) string {
 	if c.Object == nil {
 		return ""
@@ -20,8 +20,8 @@ func Fingerprint(c Child) string {
 	return digest(text)
 }
 
-// OwnedFingerprint distinguishes sets of owned fields. fieldsV1 may be written by the API server or
-// by Go, with different orders. "" for none.
+// OwnedFingerprint returns a hash of a set of owned fields; "" for none. It is the same for the
+// different orders in which the API server and Go write fieldsV1.
 func OwnedFingerprint(fieldsV1 string) string {
 	if fieldsV1 == "" {
 		return ""

@@ -41,15 +41,15 @@ type Grid struct {
 	AutoPrune bool              // autoDeleteUnusedTemplate
 }
 
-// FromDeploymentGrid is the Grid in a DeploymentGrid.
+// FromDeploymentGrid returns a DeploymentGrid as a Grid.
 func FromDeploymentGrid(g *v1.DeploymentGrid) Grid { return fromWorkload(DeploymentGrid, g, g.Spec) }
 
-// FromStatefulSetGrid is the Grid in a StatefulSetGrid.
+// FromStatefulSetGrid returns a StatefulSetGrid as a Grid.
 func FromStatefulSetGrid(g *v1.StatefulSetGrid) Grid {
 	return fromWorkload(StatefulSetGrid, g, g.Spec)
 }
 
-// FromServiceGrid is the Grid in a ServiceGrid.
+// FromServiceGrid returns a ServiceGrid as a Grid.
 func FromServiceGrid(g *v1.ServiceGrid) Grid {
 	return fromObject(g, gridspec.OfService(g.Spec))
 }
@@ -60,7 +60,7 @@ func fromWorkload(k Kind, o metav1.Object, s v1.WorkloadGridSpec) Grid {
 	return g
 }
 
-// spec is the Grid as it is written.
+// Returns the spec as the user has written it.
 func (g Grid) spec() gridspec.Spec {
 	return gridspec.Spec{Kind: g.Kind, Key: g.Key, Template: g.Template, Pool: g.Pool, Templates: g.Templates, Default: g.Default}
 }
@@ -81,8 +81,8 @@ func fromObject(o metav1.Object, s gridspec.Spec) Grid {
 // garbage collection or to another cluster.
 func (g Grid) Idle() bool { return g.Deleting || g.Distributed }
 
-// childName is the name of its child in the unit with the value; a ServiceGrid's does not depend on
-// it.
+// Returns the name of the Grid's child in the unit with the value. The name of a ServiceGrid's
+// child does not depend on it.
 func (g Grid) childName(value string) string {
 	switch g.Kind {
 	case DeploymentGrid:

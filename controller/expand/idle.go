@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IdleCondition is what to add to the status of a Grid that represents another cluster; nil if
-// there is nothing to add. The other fields of that status belong to the other cluster, so an
-// absent condition is added only when the Grid changes.
+// IdleCondition returns the condition to add to the status of a Grid that represents another
+// cluster; nil if there is nothing to add. The other fields of that status belong to the other
+// cluster, so an absent condition is added only when the Grid changes.
 func IdleCondition(g Grid, has []metav1.Condition, now time.Time) *metav1.Condition {
 	if !g.Distributed || g.Deleting || meta.IsStatusConditionTrue(has, v1.ConditionIdle) {
 		return nil

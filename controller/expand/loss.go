@@ -85,8 +85,8 @@ func (l *loss) isDue(now, second time.Time) bool {
 	return !l.due.IsZero() && (!now.Before(l.due) || l.due.Equal(second) && l.since.IsZero())
 }
 
-// lossSteps are what to do about a lost unit, and when to check again, zero for never. Nothing else
-// is done to it: a lost child is frozen.
+// Returns the step that a lost unit needs now, nil for none, and when to check again, zero for
+// never. Nothing else is done to the unit: a lost child is frozen.
 func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	switch due := u.loss.due; {
 	case u.deleting():
@@ -105,7 +105,7 @@ func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	}
 }
 
-// second is now as RFC 3339 can hold it, rounded up so that no grace is cut.
+// Returns now in whole seconds, as RFC 3339 holds it, rounded up so that no grace is cut.
 func (a *assessment) second() time.Time {
 	now := a.Now.UTC()
 	if whole := now.Truncate(time.Second); !whole.Equal(now) {
@@ -114,7 +114,7 @@ func (a *assessment) second() time.Time {
 	return now
 }
 
-// clockOf is when the unit of a child was lost, according to the child; zero if the child has no
+// Returns when the unit of a child was lost, according to the child; zero if the child has no
 // readable time. Then the clock starts again.
 func clockOf(l *Live) time.Time {
 	at, err := time.Parse(time.RFC3339, l.Annotations.Get(v1.AnnotationLostAt))
@@ -124,9 +124,9 @@ func clockOf(l *Live) time.Time {
 	return at.UTC()
 }
 
-// graceOf is how long a child is kept after its unit was lost, or why it is kept for ever. The
-// first setting counts: the child's annotation, the Grid's annotation, its volumes, the flag. For a
-// released unit "never" does not count.
+// Returns how long a child is kept after its unit was lost, or why it is never deleted; never
+// is "" if after holds. The first setting counts: the child's annotation, the Grid's
+// annotation, its volumes, the flag. For a released unit "never" does not count.
 func (a *assessment) graceOf(u *unit, released bool) (after time.Duration, never string) {
 	ofChild, onChild := u.live.Annotations.Lookup(v1.AnnotationRemovalGrace)
 	ofGrid, onGrid := a.Grid.Annotations[v1.AnnotationRemovalGrace]

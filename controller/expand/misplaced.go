@@ -6,9 +6,10 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// evictions are the Pods of a unit with Nodes that have run outside the unit for as long as a child
-// may outlive its unit. next is when the next Pod has, zero for never. The Pods of a frozen or lost
-// child stay: evicted Pods would have no place, or would return to the same Node.
+// Returns the evictions of Pods that have run outside their unit, which has Nodes, for as long
+// as a child may outlive its unit. next is when the next Pod is due, zero for never. The Pods
+// of a frozen or lost child stay: evicted Pods would have no place, or would return to the same
+// Node.
 func (a *assessment) evictions(u *unit) (steps []Step, next time.Time) {
 	if len(u.pods) == 0 || u.Problem != nil || u.deleting() || !a.evicts(u) {
 		return nil, time.Time{}
@@ -63,7 +64,7 @@ func (a *assessment) evicts(u *unit) bool {
 	}
 }
 
-// sooner is the first of two times, of which zero means never.
+// Returns the earlier of two times. Zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -14,7 +14,7 @@ type Pairs struct {
 	text string // for each pair, sorted: the length of the name, the name, the length of the value, the value
 }
 
-// MakePairs are the pairs of a map.
+// MakePairs returns the pairs of a map.
 func MakePairs(m map[string]string) Pairs {
 	var text []byte
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -25,7 +25,7 @@ func MakePairs(m map[string]string) Pairs {
 	return Pairs{string(text)}
 }
 
-// All are the pairs, sorted by name.
+// All returns the pairs, sorted by name.
 func (p Pairs) All() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for rest := p.text; rest != ""; {
@@ -39,13 +39,13 @@ func (p Pairs) All() iter.Seq2[string, string] {
 	}
 }
 
-// firstOf is the first of the strings in a text, and the text after it.
+// Returns the first of the strings in a text, and the text after it.
 func firstOf(text string) (string, string) {
 	length, size := binary.Uvarint([]byte(text[:min(len(text), binary.MaxVarintLen64)]))
 	return text[size : size+int(length)], text[size+int(length):] //nolint:gosec // it was the length of a string
 }
 
-// Lookup is the value of a name, if there is one.
+// Lookup returns the value of a name, and whether there is one.
 func (p Pairs) Lookup(name string) (value string, found bool) {
 	for n, v := range p.All() {
 		if n == name {
@@ -55,16 +55,16 @@ func (p Pairs) Lookup(name string) (value string, found bool) {
 	return "", false
 }
 
-// Get is the value of a name, "" if there is none.
+// Get returns the value of a name; "" without one.
 func (p Pairs) Get(name string) string {
 	value, _ := p.Lookup(name)
 	return value
 }
 
-// Map is a map of the pairs.
+// Map returns a map of the pairs.
 func (p Pairs) Map() map[string]string { return maps.Collect(p.All()) }
 
-// String is for messages and tests, such as "a=1,b=2".
+// String returns the pairs for messages and tests, such as "a=1,b=2".
 func (p Pairs) String() string {
 	var all []string
 	for name, value := range p.All() {

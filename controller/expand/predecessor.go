@@ -47,7 +47,7 @@ func (l *Live) unmarked() bool {
 	return l != nil && l.TemplateHash != "" && l.Annotations.Get(v1.AnnotationValue) == ""
 }
 
-// takeOver are the predecessors of an existing child.
+// Returns the field managers of an existing child's predecessors; nil without a child.
 func (u *unit) takeOver() []string {
 	if u.live == nil {
 		return nil
@@ -75,8 +75,9 @@ func dropTemplateHash(pod map[string]any) {
 	}
 }
 
-// WithTemplateHash is a child whose Pod template has SuperEdge's label. Apply it if that leaves the
-// template of the live child unchanged: see SameTemplate. The label is never computed (B-10).
+// WithTemplateHash returns a copy of a child, with SuperEdge's label in its Pod template. Apply
+// it if that leaves the template of the live child unchanged: see SameTemplate. The label is
+// never computed (B-10).
 func WithTemplateHash(child *unstructured.Unstructured, hash string) *unstructured.Unstructured {
 	o := child.DeepCopy()
 	pod, _ := gridspec.ObjectAt(o.Object, "spec", "template")

@@ -13,7 +13,7 @@ type Problem struct {
 	Message string // what is wrong, where, and what to do
 }
 
-// problemOf is a mistake as a unit's or Grid's problem; nil for nil.
+// Returns a mistake as a unit's or Grid's problem; nil for nil.
 func problemOf(m *gridspec.Mistake) *Problem {
 	if m == nil {
 		return nil
@@ -44,8 +44,8 @@ const (
 	ReasonNoUnits         = gridspec.ReasonNoUnits
 )
 
-// Immutable is the problem of a child whose change its API forbids, in the API server's words or in
-// words about it.
+// Immutable returns the problem of a child whose change its API forbids. words are the API
+// server's, or describe what it would answer.
 func Immutable(words string) *Problem {
 	return &Problem{ReasonImmutableField, fmt.Sprintf("the API server does not allow this change of an existing object: %s; revert the change, "+
 		"delete the object with --cascade=orphan, which leaves its Pods, or allow its replacement with the Grid's annotation %s: Recreate", words, v1.AnnotationOnImmutableChange)}

@@ -22,10 +22,10 @@ const maxOtherKeys = 8
 // only the Grids that name the key now.
 const rekeyedCheck = time.Minute
 
-// OtherKeys are the label keys, other than the Grid's, by which children without present unit may
-// select their Nodes: the keys of Observed.Others. Sorted, at most maxOtherKeys.
+// OtherKeys returns the label keys, other than the Grid's, by which children of lost units may
+// select their Nodes: the keys of Observed.Others. They are sorted, at most maxOtherKeys.
 //
-// Of a ServiceGrid they are its own key and that of its Service, if they differ.
+// For a ServiceGrid it returns the Grid's key and that of its Service if they differ, else nil.
 func OtherKeys(observed Observed) []string {
 	if observed.Grid.Kind == ServiceGrid {
 		if key := observed.serviceKey(); key != "" && key != observed.Grid.Key {
@@ -85,9 +85,9 @@ func (a *assessment) serviceRekeyed() *verdict {
 		"set gridUniqKey back, or label Nodes with the new key", a.Grid.Key, key)}
 }
 
-// otherLabels are the entries of a child's nodeSelector by which it may select its unit, but for
-// the Grid's key: they have the value of the unit, or the value that gives the child its name. Its
-// labels and annotations are not asked alone: whoever may write the child may change them.
+// Returns the entries of a child's nodeSelector by which it may select its unit, without the
+// Grid's key: they have the value of the unit, or the value that gives the child its name.
+// Labels and annotations alone do not decide: whoever may write the child may change them.
 func (g Grid) otherLabels(l *Live, value string) map[string]string {
 	others := map[string]string{}
 	for key, selected := range l.NodeSelector.All() {
@@ -98,7 +98,7 @@ func (g Grid) otherLabels(l *Live, value string) map[string]string {
 	return others
 }
 
-// formerLabels are otherLabels without what the Grid's template asks for itself.
+// Returns otherLabels of the child, without those in the nodeSelector of the Grid's template.
 func (u *unit) formerLabels() map[string]string {
 	others := u.grid.otherLabels(u.live, u.Value)
 	pod, _ := u.template("template").(map[string]any)
@@ -108,8 +108,8 @@ func (u *unit) formerLabels() map[string]string {
 	return others
 }
 
-// formerKey is the first of some labels' keys whose label Nodes carry; "" if there is none. A key
-// that was not looked up counts as carried.
+// Returns the first key of others, in sorted order, whose label Nodes carry; "" if they carry
+// no such label. A key that was not looked up counts as carried.
 func (a *assessment) formerKey(others map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(others)) {
 		if values, found := a.Others[key]; !found || len(values[others[key]]) > 0 {
@@ -124,8 +124,8 @@ func (a *assessment) formerKey(others map[string]string) string {
 // API server and of this controller.
 const firstLossMargin = 5 * time.Second
 
-// firstLoss is when the first unit was lost of those whose children would be deleted; zero if there
-// is none. A loss that is not written yet is one of this turn.
+// Returns when the first unit was lost whose child would be deleted; zero without such a unit.
+// A loss that is not recorded yet counts as lost now.
 func (a *assessment) firstLoss() (first time.Time) {
 	for _, u := range a.units {
 		if u.ownership != ours || u.nodes > 0 || u.unserved {
@@ -149,7 +149,7 @@ func wasThere(l *Live, first time.Time) bool {
 	return first.IsZero() || l.Created.Before(first.Add(-firstLossMargin))
 }
 
-// rekeyed is the condition Rekeyed.
+// Returns the condition Rekeyed: True if children without Nodes select Nodes by another key.
 func (a *assessment) rekeyed() verdict {
 	var values []string
 	key := ""
@@ -165,8 +165,8 @@ func (a *assessment) rekeyed() verdict {
 		"these children are kept; set gridUniqKey back, or delete them by name: %s", a.Grid.Key, key, len(values), listed(values), a.releaseCommand(values))}
 }
 
-// kept is a condition of the last status if it was true there, else otherwise. While the Grid's key
-// is unusable nothing new is known about losses.
+// Returns a condition of the last status if it was True there, else otherwise. While the Grid's
+// key is unusable nothing new is known about losses.
 func (a *assessment) kept(of string, otherwise verdict) verdict {
 	for _, c := range a.Observed.Status.Conditions {
 		if c.Type == of && c.Status == metav1.ConditionTrue {

@@ -57,7 +57,7 @@ func blocksReplacements(u *unit) bool {
 	return phase != v1.UnitReady
 }
 
-// replacement deletes the child; the next decision creates it again.
+// Returns the step that deletes the child; the next decision creates it again.
 func (u *unit) replacement() Step {
 	replace := Replace{
 		Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion,
@@ -69,7 +69,7 @@ func (u *unit) replacement() Step {
 	return replace
 }
 
-// replacementRemark says what the replacement of a refused child waits for; "" if it is not to be
+// Returns a remark on what the replacement of a refused child waits for; "" if it is not to be
 // replaced, or is next.
 func (a *assessment) replacementRemark(u *unit) string {
 	refused := u.refused()

@@ -24,10 +24,10 @@ type Owner struct {
 	Owned   string
 }
 
-// Rivals says which field managers had taken fields of a child from us before a repair, and which
-// fields, such as "kubectl-edit took .spec.replicas". others are the owners besides us before the
-// repair; ours and regained are what we owned before and after it. "" if no field was taken. At
-// most 256 bytes.
+// Rivals returns which field managers had taken fields of a child from us before a repair, and
+// which fields, such as "kubectl-edit took .spec.replicas", in at most 256 bytes; "" if no
+// field was taken. others are the owners besides us before the repair; ours and regained are
+// what we owned before and after it.
 func Rivals(others []Owner, ours, regained string) string {
 	lost := fieldSet(regained).Difference(fieldSet(ours))
 	others = slices.SortedFunc(slices.Values(others), func(a, b Owner) int { return cmp.Compare(a.Manager, b.Manager) })
@@ -48,7 +48,7 @@ func Rivals(others []Owner, ours, regained string) string {
 	return cut(excerpt.Line(strings.Join(texts, "; ")), maxRivalBytes)
 }
 
-// fieldSet is a fieldsV1; empty if it is not readable.
+// Parses a fieldsV1. The set is empty if it is not readable.
 func fieldSet(fieldsV1 string) *fieldpath.Set {
 	s := &fieldpath.Set{}
 	if len(fieldsV1) == 0 || s.FromJSON(strings.NewReader(fieldsV1)) != nil {
@@ -57,7 +57,7 @@ func fieldSet(fieldsV1 string) *fieldpath.Set {
 	return s
 }
 
-// fieldList is the first fields of a set.
+// Returns the first fields of a set, separated by commas.
 func fieldList(s *fieldpath.Set) string {
 	var paths []string
 	s.Iterate(func(p fieldpath.Path) { // cannot be ended early

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// rollout says how far the child's own controller is with it, as kubectl rollout status shows it;
-// "" if it is complete.
+// Returns how far the child's own controller is with the rollout, as kubectl rollout status
+// shows it; "" if it is complete.
 func (u *unit) rollout() string {
 	l := u.live
 	want := int32(1)
@@ -36,9 +36,10 @@ func (u *unit) rollout() string {
 // says otherwise.
 const progressDeadline = 10 * time.Minute
 
-// resumes is until when a Deployment that exceeded its progress deadline while no Node was ready is
-// not stuck: the Deployment controller says so until the rollout makes progress, and that takes
-// time after the first Node is back. Zero if there is nothing to wait for.
+// Returns the end of the extra time for a Deployment that exceeded its progress deadline while
+// no Node was ready: it does not count as stuck before. The Deployment controller reports it as
+// stuck until the rollout makes progress, and that takes time after the first Node is back.
+// Zero if there is nothing to wait for.
 func (a *assessment) resumes(u *unit) time.Time {
 	since := a.ReadySince[u.Value]
 	if u.ownership != ours || u.offline || since.IsZero() || u.live.StalledAt.IsZero() || u.live.StalledAt.After(since) {
@@ -54,7 +55,8 @@ func (a *assessment) resumes(u *unit) time.Time {
 	return time.Time{}
 }
 
-// statefulRollout leaves out the Pods that the update strategy does not update.
+// Returns what rollout returns for a StatefulSet. It leaves out the Pods that the update
+// strategy does not update.
 func (u *unit) statefulRollout(want int32) string {
 	l := u.live
 	updated := want - u.partition(want)
@@ -69,7 +71,7 @@ func (u *unit) statefulRollout(want int32) string {
 	return ""
 }
 
-// partition is how many Pods an update leaves as they are.
+// Returns how many Pods an update leaves as they are.
 func (u *unit) partition(all int32) int32 {
 	if u.template("updateStrategy", "type") == "OnDelete" {
 		return all
@@ -80,7 +82,7 @@ func (u *unit) partition(all int32) int32 {
 	return 0
 }
 
-// template is a field of the desired spec; nil if there is none.
+// Returns a field of the desired spec; nil if it is absent.
 func (u *unit) template(path ...string) any {
 	if u.Object == nil {
 		return nil

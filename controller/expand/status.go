@@ -8,7 +8,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// Report is Status and States of one observed state.
+// Report returns Status and States of one observed state.
 func Report(observed Observed) (v1.WorkloadGridStatus, map[string]v1.State) {
 	a := assessed(observed)
 	if observed.Memo != nil {
@@ -20,22 +20,22 @@ func Report(observed Observed) (v1.WorkloadGridStatus, map[string]v1.State) {
 	return a.status(rows, d), states
 }
 
-// Status is the status of a DeploymentGrid or StatefulSetGrid without its states. It has a row for
-// each unit, the most urgent first and those above the limit last, as far as there is room. The
-// conditions keep their times from Observed.Status if nothing has changed.
+// Status returns the status of a DeploymentGrid or StatefulSetGrid without its states. It has a
+// row for each unit, the most urgent first and those above the limit last, as far as there is
+// room. The conditions keep their times from Observed.Status if nothing has changed.
 func Status(observed Observed) v1.WorkloadGridStatus {
 	s, _ := Report(observed)
 	return s
 }
 
-// States is status.states: what each child reports, by its unit's value. As in SuperEdge, only
-// units with Nodes are included; as many as there is room for, in the order of the rows.
+// States returns status.states: what each child reports, by its unit's value. As in SuperEdge,
+// only units with Nodes are included; as many as there is room for, in the order of the rows.
 func States(observed Observed) map[string]v1.State {
 	_, states := Report(observed)
 	return states
 }
 
-// status changes the rows: their messages are shortened.
+// Returns the status without states. It shortens the messages in rows.
 func (a *assessment) status(rows []v1.UnitStatus, d distribution) v1.WorkloadGridStatus {
 	s := v1.WorkloadGridStatus{
 		UnusedTemplates: fitNames(a.unusedTemplates()), PrunedTemplates: a.prunedTemplates(),
@@ -62,13 +62,13 @@ func (a *assessment) status(rows []v1.UnitStatus, d distribution) v1.WorkloadGri
 	return s
 }
 
-// ownRows are the rows of units of this cluster.
+// Returns the rows of units of this cluster.
 func ownRows(rows []v1.UnitStatus) []v1.UnitStatus {
 	return slices.DeleteFunc(slices.Clone(rows), func(r v1.UnitStatus) bool { return r.Cluster != "" })
 }
 
-// rows are the rows of all units, with whole messages, and those of members. The most urgent ones
-// are first; equally urgent ones are sorted by cluster and value.
+// Returns the rows of all units, with whole messages, and those of members. The most urgent
+// ones are first; equally urgent ones are sorted by cluster and value.
 func (a *assessment) rows(d distribution) []v1.UnitStatus {
 	rows := append(make([]v1.UnitStatus, 0, len(a.units)), d.rows()...)
 	for _, u := range a.units {
@@ -103,8 +103,8 @@ func urgency(u v1.UnitStatus) int {
 	}
 }
 
-// states are as many of the children's states as there is room for, by the units' values. The unit
-// of a member has its cluster before the value where that is not unique.
+// Returns as many of the children's states as there is room for, by the units' values; nil
+// without any. A member's unit has its cluster before the value if that is not unique.
 func (a *assessment) states(rows []v1.UnitStatus, d distribution) map[string]v1.State {
 	reported := d.states()
 	for _, u := range a.units {
@@ -137,7 +137,8 @@ func (a *assessment) states(rows []v1.UnitStatus, d distribution) map[string]v1.
 	return states
 }
 
-// ServiceStatus is the status of a ServiceGrid. Of Observed.Status only the conditions count.
+// ServiceStatus returns the status of a ServiceGrid. It reads only the conditions of
+// Observed.Status.
 func ServiceStatus(observed Observed) v1.ServiceGridStatus {
 	a, d := assess(observed), distributionOf(observed)
 	s := v1.ServiceGridStatus{}

@@ -45,8 +45,8 @@ const (
 	foreign                  // another owner's, never written
 )
 
-// ownershipOf says whose an object is: the UID of the controller comes before all
-// labels, as in SuperEdge's table.
+// Returns whose an object is; free for nil. The UID of the controller comes before all labels,
+// as in SuperEdge's table.
 func (g Grid) ownershipOf(l *Live) ownership {
 	switch {
 	case l == nil:
@@ -60,10 +60,10 @@ func (g Grid) ownershipOf(l *Live) ownership {
 	}
 }
 
-// ValueOf is the value of the unit for which the Grid created an object; "" if the object does not
-// look like a child of it. The first value that fits the object's name counts: our annotation, the
-// nodeSelector (SuperEdge's children have no annotation), the name itself. The key is the child's
-// own, because the Grid's may have been edited since.
+// ValueOf returns the value of the unit for which the Grid created an object; "" if the object
+// does not look like a child of it. The first value that fits the object's name counts: our
+// annotation, the nodeSelector (SuperEdge's children have no annotation), the name itself. The
+// key is the child's own, because the Grid's may have been edited since.
 func ValueOf(g Grid, l Live) string {
 	key := l.Annotations.Get(v1.AnnotationKey)
 	if key == "" {
@@ -81,7 +81,7 @@ func ValueOf(g Grid, l Live) string {
 	return ""
 }
 
-// problem is why the unit does not have its desired child; nil if it has, or is about to have it.
+// Returns why the unit does not have its desired child; nil if it has, or is about to have it.
 func (u *unit) problem() *Problem {
 	switch {
 	case u.Problem != nil:
@@ -93,8 +93,9 @@ func (u *unit) problem() *Problem {
 	}
 }
 
-// refused is the API server's answer to exactly this desired child for exactly this object. As
-// long as it is remembered, only another desired child or another object is tried.
+// Returns the API server's refusal of exactly this desired child for exactly this object; nil
+// if it has not refused it. While the refusal is remembered, only another desired child or
+// another object is tried. A Service that stays headless counts as refused.
 func (u *unit) refused() *Problem {
 	if u.staysHeadless() {
 		return Immutable("a Service with clusterIP None keeps it")
@@ -105,7 +106,8 @@ func (u *unit) refused() *Problem {
 	return u.applied.Refused
 }
 
-// fingerprint is expensive to compute, and most unchanged units do not need it for their status.
+// Returns the Fingerprint of the desired child. It is computed at the first call, because it is
+// expensive, and most unchanged units do not need it for their status.
 func (u *unit) fingerprint() string {
 	if u.made.print == "" {
 		u.made.print = Fingerprint(u.Child)
@@ -113,9 +115,9 @@ func (u *unit) fingerprint() string {
 	return u.made.print
 }
 
-// staysHeadless reports that the template does not name a cluster IP any more, but the existing
-// Service is headless. The API server would silently keep it headless, although it refuses the
-// opposite change.
+// Reports whether the template does not name a cluster IP any more, but the existing Service is
+// headless. The API server would silently keep it headless, although it refuses the opposite
+// change.
 func (u *unit) staysHeadless() bool {
 	if u.grid.Kind != ServiceGrid || u.ownership != ours || u.Object == nil || u.live.ClusterIP != corev1.ClusterIPNone {
 		return false
