@@ -34,20 +34,20 @@ func named(s Spec, o metav1.Object, status v1.GridStatus) Grid {
 	}
 }
 
-// FromDeploymentGrid is the Grid in a DeploymentGrid.
+// FromDeploymentGrid returns a DeploymentGrid as a Grid.
 func FromDeploymentGrid(g *v1.DeploymentGrid) Grid {
 	return named(OfWorkload(DeploymentGrid, g.Spec), g, g.Status.GridStatus)
 }
 
-// FromStatefulSetGrid is the Grid in a StatefulSetGrid.
+// FromStatefulSetGrid returns a StatefulSetGrid as a Grid.
 func FromStatefulSetGrid(g *v1.StatefulSetGrid) Grid {
 	return named(OfWorkload(StatefulSetGrid, g.Spec), g, g.Status.GridStatus)
 }
 
-// FromServiceGrid is the Grid in a ServiceGrid.
+// FromServiceGrid returns a ServiceGrid as a Grid.
 func FromServiceGrid(g *v1.ServiceGrid) Grid { return named(OfService(g.Spec), g, g.Status.GridStatus) }
 
-// ReadGrid is the Grid of a kind that decode reads into the Go type of that kind.
+// ReadGrid returns the Grid of kind k. decode fills the Go type of that kind.
 func ReadGrid(k Kind, decode func(into any) error) (Grid, error) {
 	switch k {
 	case DeploymentGrid:

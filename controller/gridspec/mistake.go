@@ -31,8 +31,8 @@ type Mistake struct {
 	Remedy string // what to do
 }
 
-// KeyMistake is what is wrong with the key; nil if it is valid. Without a valid key a Grid has no
-// units, and nothing is done. The reason of a missing key is SuperEdge's.
+// KeyMistake returns what is wrong with the key; nil if it is valid. Without a valid key a Grid
+// has no units, and nothing is done. The reason of a missing key is SuperEdge's.
 func (s Spec) KeyMistake() *Mistake {
 	switch {
 	case s.Key == "":
@@ -79,8 +79,8 @@ func FederationOff() Mistake {
 	}
 }
 
-// WithoutUnits is what is wrong if no Node has a value for the Grid's key. nodeKeys are those that
-// Nodes have.
+// WithoutUnits returns what is wrong if no Node has a value for the Grid's key. nodeKeys are
+// the keys that Nodes have.
 func (s Spec) WithoutUnits(nodeKeys []string) Mistake {
 	m := Mistake{ReasonNoUnits, "no Node has the label " + s.Key, "label Nodes with it to have a unit"}
 	if keys := similar.Names(s.Key, nodeKeys); len(keys) > 0 {
@@ -95,9 +95,9 @@ type NodeLabels struct {
 	Values []string // that Nodes have for the Grid's key
 }
 
-// Mistakes are those of a Grid: of its key, and of the templates that templates and
-// defaultTemplateName name, the default one only if a unit gets it or no unit is known. Without
-// nodes, nothing is known of units.
+// Mistakes returns the mistakes in a Grid: of its key, and of the templates that templates and
+// defaultTemplateName name, the default one only if a unit gets it or no unit is known. nil
+// nodes: nothing is known of units.
 func (s Spec) Mistakes(nodes *NodeLabels) []Mistake {
 	var all []Mistake
 	if m := s.KeyMistake(); m != nil {

@@ -16,15 +16,15 @@ const (
 	ServiceGrid     Kind = "ServiceGrid"
 )
 
-// Kinds are all of them.
+// Kinds returns all kinds of Grid.
 func Kinds() []Kind { return []Kind{DeploymentGrid, StatefulSetGrid, ServiceGrid} }
 
-// GroupVersionKind is the kind as the API server has it.
+// GroupVersionKind returns the kind as the API server has it.
 func (k Kind) GroupVersionKind() schema.GroupVersionKind {
 	return v1.GroupVersion().WithKind(string(k))
 }
 
-// Child is the kind of a Grid's children.
+// Child returns the kind of a Grid's children.
 func (k Kind) Child() schema.GroupVersionKind {
 	switch k {
 	case DeploymentGrid:
@@ -47,7 +47,7 @@ type Spec struct {
 	Default   string            // name of the template of all other values
 }
 
-// OfWorkload is the Spec of a DeploymentGrid or StatefulSetGrid.
+// OfWorkload returns the Spec of a DeploymentGrid or StatefulSetGrid.
 func OfWorkload(k Kind, s v1.WorkloadGridSpec) Spec {
 	spec := Spec{Kind: k, Key: s.GridUniqKey, Templates: s.Templates, Default: s.DefaultTemplateName}
 	if s.Template != nil {
@@ -62,7 +62,7 @@ func OfWorkload(k Kind, s v1.WorkloadGridSpec) Spec {
 	return spec
 }
 
-// OfService is the Spec of a ServiceGrid.
+// OfService returns the Spec of a ServiceGrid.
 func OfService(s v1.ServiceGridSpec) Spec {
 	spec := Spec{Kind: ServiceGrid, Key: s.GridUniqKey}
 	if s.Template != nil {

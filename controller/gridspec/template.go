@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// TemplateName is the name of a unit's template: what templates says, else the default's; "" is
-// another way of saying "default" (SuperEdge).
+// TemplateName returns the name of a unit's template: the one that templates has for the value,
+// else the default's. "" there means "default" (SuperEdge).
 func (s Spec) TemplateName(value string) string {
 	if name, found := s.Templates[value]; found {
 		return cmp.Or(name, v1.DefaultTemplate)
@@ -18,10 +18,10 @@ func (s Spec) TemplateName(value string) string {
 	return s.defaultTemplate()
 }
 
-// defaultTemplate is the name of the template of units that templates does not name.
+// Returns the name of the template of units that templates does not name.
 func (s Spec) defaultTemplate() string { return cmp.Or(s.Default, v1.DefaultTemplate) }
 
-// Decoded is a template without its nulls.
+// Decoded returns a template without its nulls, and what is wrong with it; nil if nothing is.
 func (s Spec) Decoded(name string) (map[string]any, *Mistake) {
 	text, where, found := s.Template, "spec.template", s.Template != nil
 	if name != v1.DefaultTemplate {
@@ -42,7 +42,7 @@ func (s Spec) Decoded(name string) (map[string]any, *Mistake) {
 	return spec, checkWorkload(spec, where)
 }
 
-// remedy says how to provide a template, or how not to need it.
+// Returns how to provide a template, or how not to need it.
 func (s Spec) remedy(name string) string {
 	switch {
 	case name == v1.DefaultTemplate && s.Kind == ServiceGrid:
@@ -77,7 +77,7 @@ func checkWorkload(spec map[string]any, where string) *Mistake {
 	return nil
 }
 
-// ObjectAt is the object at a path, nil if there is none, and the path as text.
+// ObjectAt returns the object at a path, nil if it is absent, and the path as text.
 func ObjectAt(o map[string]any, path ...string) (map[string]any, string) {
 	text := ""
 	for i, field := range path {
