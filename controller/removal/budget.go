@@ -16,7 +16,7 @@ type Budget struct {
 // maxBudget bounds a number, so that arithmetic with it cannot overflow.
 const maxBudget = 1_000_000
 
-// Default is 5 % of the units, and at least one.
+// Default returns the Budget of 5 % of the units, and at least one.
 func Default() Budget { return Budget{n: 5, percent: true} }
 
 // ParseBudget reads a number of units such as 3, or a percentage from 0% to 100%.
@@ -33,8 +33,8 @@ func ParseBudget(text string) (Budget, error) {
 	return Budget{n: n, percent: percent}, nil
 }
 
-// Of is how many of so many units may be removed within a Window. A percentage is rounded down, but
-// allows one unit unless it is 0%.
+// Of returns how many of so many units may be removed within a Window. A percentage is rounded
+// down, but allows one unit unless it is 0%.
 func (b Budget) Of(units int) int {
 	switch {
 	case !b.percent:
@@ -46,7 +46,7 @@ func (b Budget) Of(units int) int {
 	}
 }
 
-// String is the Budget as ParseBudget reads it.
+// String returns the Budget as ParseBudget reads it.
 func (b Budget) String() string {
 	if b.percent {
 		return fmt.Sprintf("%d%%", b.n)
@@ -60,5 +60,5 @@ func (b *Budget) Set(text string) (err error) {
 	return err
 }
 
-// Type is what the help calls the argument.
+// Type returns what the help calls the argument.
 func (*Budget) Type() string { return "n|n%" }

@@ -38,7 +38,7 @@ func ReadReleases(annotation string) Releases {
 	return r
 }
 
-// Entry is the release of a unit that was lost at a time.
+// Entry returns the text that releases a unit that was lost at a time.
 func Entry(unit string, lostAt time.Time) string {
 	return unit + "@" + lostAt.UTC().Format(time.RFC3339)
 }
@@ -65,7 +65,7 @@ type Unmatched struct {
 	Entry string
 }
 
-// Unmatched are the entries that release none of the losses, which are the times by unit.
+// Unmatched returns the entries that release no loss. losses has the times by unit.
 func (r Releases) Unmatched(losses map[string]time.Time) []Unmatched {
 	var all []Unmatched
 	allowed, unit := false, ""

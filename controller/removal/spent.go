@@ -18,8 +18,8 @@ type Spent struct {
 	Count int
 }
 
-// Recent are the entries that still count at a time, sorted by time. An entry with a time in the
-// future, which a clock that was wrong has left, counts until its Window is over.
+// Recent returns the entries that still count at a time, sorted by time. An entry with a time
+// in the future, which a clock that was wrong has left, counts until its Window is over.
 func Recent(spent []Spent, now time.Time) []Spent {
 	var recent []Spent
 	for _, s := range spent {
@@ -50,8 +50,8 @@ func Spend(spent []Spent, n int, now time.Time) []Spent {
 	return merged
 }
 
-// Left is how many units may still be removed now, if a Window has room for so many. If there is
-// none, next is when the next one may be; zero if that is never.
+// Left returns how many units may still be removed now, if allowed is the number for a Window.
+// If left is 0, next is when the next unit may be removed; zero if that is never.
 func Left(allowed int, spent []Spent, now time.Time) (left int, next time.Time) {
 	recent := Recent(spent, now)
 	left = allowed
