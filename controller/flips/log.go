@@ -37,7 +37,8 @@ type Refusal struct {
 	Until       time.Time // when it may
 }
 
-// Message says in an Event what has been refused, and what to do. what names the value's key.
+// Message returns the text of an Event: what has been refused, and what to do. what names the
+// value's key.
 func (r Refusal) Message(what string, allowed int) string {
 	return fmt.Sprintf("Node %s has brought %d new values of %s within %s, as many as --new-units-per-node allows; %s is no unit until %s: "+
 		"find out who labels the Node, or raise the flag", r.Node, allowed, what, Window, excerpt.Quoted(r.Value), r.Until.UTC().Format(time.RFC3339))
