@@ -53,8 +53,8 @@ func WithoutService(name string) Mistake {
 	}
 }
 
-// ServiceNames returns the serviceNames of a StatefulSetGrid's templates in use, sorted. A template
-// that is wrong, or that says none, has none.
+// ServiceNames returns the serviceNames of a StatefulSetGrid's templates in use, sorted; nil
+// for another kind. A template that cannot be read, or that sets no serviceName, is left out.
 func (s Spec) ServiceNames() []string {
 	if s.Kind != StatefulSetGrid {
 		return nil
