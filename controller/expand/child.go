@@ -197,7 +197,7 @@ func own(parent map[string]any, field string) map[string]any {
 	return o
 }
 
-// put sets an entry of the object in a field of parent, which is made if it is absent.
+// Sets an entry of the object in a field of parent. If the object is absent, it is created.
 func put(parent map[string]any, field, name, value string) {
 	o, _ := parent[field].(map[string]any)
 	if o == nil {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tally says of a Grid's units which are in which phase.
+// tally has a Grid's units by phase.
 type tally struct {
 	ready, progressing, failed, lost, offline, stale group
 
@@ -71,7 +71,7 @@ func (t tally) all() (n int) {
 	return n
 }
 
-// Adds the numbers of others, which are units without rows.
+// Returns t plus the numbers of others, which are units without rows.
 func (t tally) plus(others tally) tally {
 	for i, g := range t.groups() {
 		g.n += others.groups()[i].n
@@ -79,7 +79,7 @@ func (t tally) plus(others tally) tally {
 	return t
 }
 
-// Subtracts the numbers of others. The result has no names.
+// Returns t minus the numbers of others, without names.
 func (t tally) minus(others tally) tally {
 	for i, g := range t.groups() {
 		*g = group{n: g.n - others.groups()[i].n}
@@ -137,9 +137,9 @@ func addKstatus(verdicts map[string]verdict) {
 	}
 }
 
-// ready covers the units with ready Nodes, and names the offline ones, so that a site that is cut
-// off keeps no one waiting. Degraded reports the units without Nodes, unless the Grid has no
-// others.
+// Returns the condition Ready. It covers the units with ready Nodes, and only names the offline
+// ones, so that a client that waits for it does not wait for a site that is cut off. Degraded
+// reports the units without Nodes, unless the Grid has no others.
 func (a *assessment) ready(t tally) verdict {
 	v := verdict{metav1.ConditionTrue, "UnitsReady", fmt.Sprintf("all %d units with Nodes are ready", t.ready.n)}
 	if t.offline.n > 0 {
@@ -233,7 +233,7 @@ func (a *assessment) serviceConditions(row v1.UnitStatus, d distribution) []meta
 	return a.dated(verdicts, d)
 }
 
-// dated makes conditions, in a fixed order. Each has the time at which its status last changed.
+// Returns conditions, in a fixed order. Each has the time at which its status last changed.
 func (a *assessment) dated(verdicts map[string]verdict, d distribution) []metav1.Condition {
 	addKstatus(verdicts)
 	if v := d.withdrawing(a.Grid); v != nil {

@@ -83,7 +83,7 @@ func (a *assessment) blocked() map[string]bool {
 	return blocked
 }
 
-// order puts steps that can be reverted before those that cannot.
+// Returns the rank of a step: steps that can be reverted come before those that cannot.
 func order(s Step) int {
 	switch s.(type) {
 	case Release:

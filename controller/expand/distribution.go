@@ -130,9 +130,9 @@ func (d distribution) say(s standing, what string) string {
 	return fmt.Sprintf("%d of %d clusters %s: %s", len(names), len(d.members), what, listedUpTo(names, maxClusterNames))
 }
 
-// Adds what is known of the clusters to conditions about the units of all clusters. The Grid is
-// ready only if it is in all clusters what it is here. A silent cluster has not failed: a site
-// that is cut off is silent.
+// Returns the conditions about the units of all clusters, with what is known of the clusters
+// added. The Grid is ready only if it is in all clusters what it is here. A silent cluster has
+// not failed: a site that is cut off is silent.
 func (d distribution) judge(ready, progressing, degraded verdict) (verdict, verdict, verdict) {
 	if failed := d.say(standsFailed, "failed"); failed != "" {
 		failed += "; " + d.explained()
@@ -208,7 +208,7 @@ func (d distribution) explained() string {
 	return strings.Join(texts, "; ")
 }
 
-// and adds to a message.
+// Returns v with text added to its message, unless text is "".
 func (v verdict) and(text string) verdict {
 	if text != "" {
 		v.message += "; " + text
@@ -223,8 +223,8 @@ func (v verdict) messageIfTrue() string {
 	return ""
 }
 
-// Makes a condition True for a reason. If it is True already, it keeps its reason and gets
-// text.
+// Returns a condition as True for a reason. If it is True already, it keeps its reason, and
+// text is added.
 func (v verdict) also(reason, text string) verdict {
 	if v.status == metav1.ConditionTrue {
 		return v.and(text)
@@ -232,8 +232,8 @@ func (v verdict) also(reason, text string) verdict {
 	return verdict{metav1.ConditionTrue, reason, text}
 }
 
-// Makes condition Ready False for a reason. If it is False already, it keeps its reason and
-// gets text.
+// Returns condition Ready as False for a reason. If it is False already, it keeps its reason,
+// and text is added.
 func (v verdict) unless(reason, text string) verdict {
 	if v.status == metav1.ConditionFalse {
 		return v.and(text)

@@ -22,13 +22,13 @@ type Member struct {
 	// State is one of the words below, or the reason why the Grid is not there as it is here.
 	State   string
 	Message string
-	// Leaving is why the Grid is there although it is not meant for the cluster, and LeavingSince since
-	// when; zero: it does not leave.
+	// Leaving is why the Grid is there although it is not meant for the cluster, and LeavingSince
+	// since when; zero: it does not leave.
 	Leaving      string
 	LeavingSince time.Time
-	// SilentSince is when a silent cluster was last heard; zero: it is not silent.
+	// SilentSince is when a silent cluster last reported; zero: it is not silent.
 	SilentSince time.Time
-	// Report is the last that the cluster has written about the Grid; nil: none. It is not changed.
+	// Report is the cluster's last report about the Grid; nil: it has none. It is not changed.
 	Report *MemberReport
 }
 

@@ -21,8 +21,8 @@ type Plan struct {
 	// Flips is the next Observed.Flips, and Refused are the Nodes to report for it.
 	Flips   flips.Log
 	Refused []flips.Refusal
-	// Blocked are the children of units with Nodes of which Observed.Applied has a refusal, true if
-	// nothing but the refusal keeps them from being applied.
+	// Blocked has the children of units with Nodes whose refusal is in Observed.Applied. The value
+	// is true if only the refusal keeps the child from being applied.
 	Blocked map[string]bool
 }
 

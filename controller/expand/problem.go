@@ -38,7 +38,7 @@ const (
 	ReasonUnitLost        = "UnitLost"       // no Node carries the value
 	ReasonNodesNotReady   = "NodesNotReady"  // no Node of an offline unit is ready
 	ReasonAllOffline      = "AllOffline"     // no unit has a ready Node; of a Grid
-	ReasonClusterSilent   = "ClusterSilent"  // the unit's cluster was not heard for a time
+	ReasonClusterSilent   = "ClusterSilent"  // the unit's cluster has not reported for a time
 	ReasonUnknownPhase    = "UnknownPhase"   // the unit's cluster reports a phase that is none
 	ReasonOther           = "Other"          // the unit's cluster reports a reason that is none of these
 	ReasonNoUnits         = gridspec.ReasonNoUnits

@@ -17,7 +17,8 @@ type replacements struct {
 	blocker *unit // the unit that must be ready first; nil: none
 }
 
-// nextReplacement looks at all units, so its result is kept.
+// Returns which child is replaced now, and which unit must be ready first. This looks at all
+// units, so the result is kept.
 func (a *assessment) nextReplacement() replacements {
 	if a.replacing == nil {
 		found := replacements{}

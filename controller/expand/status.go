@@ -80,8 +80,8 @@ func (a *assessment) rows(d distribution) []v1.UnitStatus {
 	return rows
 }
 
-// urgency orders rows: those that need a user come first, and those of healthy units last, because
-// they are left out first.
+// Returns the rank of a row: rows that need a user come first, and those of healthy units last,
+// because they are left out first.
 func urgency(u v1.UnitStatus) int {
 	switch {
 	case u.Phase == v1.UnitLost:
