@@ -65,7 +65,8 @@ type Unmatched struct {
 	Entry string
 }
 
-// Unmatched returns the entries that release no loss. losses has the times by unit.
+// Unmatched returns the entries that release no loss, unless another entry releases the loss of
+// their unit. losses has the times by unit.
 func (r Releases) Unmatched(losses map[string]time.Time) []Unmatched {
 	var all []Unmatched
 	allowed, unit := false, ""
