@@ -92,7 +92,8 @@ func fieldsIn(owned *fieldpath.Set, object map[string]any) (int, bool) {
 	return n, true
 }
 
-// Counts the fields of a list, like fieldsIn. Each item of the list is a field of its own.
+// fieldsOfItems counts the fields of a list, like fieldsIn. Each item of the list is a field of
+// its own.
 func fieldsOfItems(owned *fieldpath.Set, list []any) (int, bool) {
 	n := 0
 	for _, item := range list {
@@ -109,8 +110,8 @@ func fieldsOfItems(owned *fieldpath.Set, list []any) (int, bool) {
 	return n, true
 }
 
-// Counts the fields of one field or item, like fieldsIn. A field with nothing below it in the
-// set is owned as a whole.
+// fieldsAt counts the fields of one field or item, like fieldsIn. A field with nothing below it
+// in the set is owned as a whole.
 func fieldsAt(owned *fieldpath.Set, e fieldpath.PathElement, v any) (int, bool) {
 	n := 0
 	if owned.Members.Has(e) {

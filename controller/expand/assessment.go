@@ -82,8 +82,8 @@ func assess(observed Observed) assessment {
 	return a
 }
 
-// Returns what assess returned to Decide, if that is remembered and still holds. Otherwise it
-// assesses again.
+// assessed returns what assess returned to Decide, if that is remembered and still holds.
+// Otherwise it assesses again.
 func assessed(observed Observed) assessment {
 	if m := observed.Memo; observed.Decided && m != nil && m.last != nil {
 		return *m.last
@@ -91,7 +91,8 @@ func assessed(observed Observed) assessment {
 	return assess(observed)
 }
 
-// Sets the replicas of the desired child to n, the number that the child before it had.
+// keepReplicas sets the replicas of the desired child to n, the number that the child before it
+// had.
 func (u *unit) keepReplicas(n int32) {
 	u.Object = u.Object.DeepCopy()
 	own(u.Object.Object, "spec")["replicas"] = int64(n)
@@ -171,8 +172,8 @@ func (a *assessment) place(u *unit, known map[string]*Live) {
 	}
 }
 
-// Decides for each unit without Nodes what becomes of its child. Whether deletions are held,
-// and how many there may be, depends on how many units there are.
+// setLosses decides for each unit without Nodes what becomes of its child. Whether deletions are
+// held, and how many there may be, depends on how many units there are.
 func (a *assessment) setLosses() {
 	if a.Grid.Kind == ServiceGrid {
 		return

@@ -40,7 +40,7 @@ func Children(g Grid, values []string, live map[string]*Live) []Child {
 	return children
 }
 
-// Makes the children that Children returns, and reuses those that memo has.
+// allMade makes the children that Children returns, and reuses those that memo has.
 func allMade(g Grid, values []string, live map[string]*Live, memo *Memo) []*made {
 	all := newTemplates(g)
 	memo.about(g, len(values))
@@ -135,11 +135,11 @@ func (g Grid) selectsUnit(live *Live) bool {
 	return g.Annotations[v1.AnnotationUnitSelector] == "true"
 }
 
-// Returns the value of the label by which the Grid's children are found.
+// selector returns the value of the label by which the Grid's children are found.
 func (g Grid) selector() string { return topology.LabelValue(g.Name) }
 
-// Returns annotations for what the labels cannot hold: a name of more than 63 characters
-// (B-08), a key with a prefix (B-09).
+// exactNames returns annotations for what the labels cannot hold: a name of more than 63
+// characters (B-08), a key with a prefix (B-09).
 func (g Grid) exactNames() map[string]string {
 	names := map[string]string{}
 	if g.selector() != g.Name {
@@ -164,8 +164,8 @@ func belongsToTool(name string) bool {
 	return strings.HasSuffix(domain, ".toolkit.fluxcd.io")
 }
 
-// Returns the object of a child. It has the labels of all children, and an owner reference to
-// the Grid if that has a UID.
+// object returns the object of a child. It has the labels of all children, and an owner
+// reference to the Grid if that has a UID.
 func (g Grid) object(all *templates, name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name, "labels": all.sharedLabels()}
 	if g.Namespace != "" {
@@ -185,8 +185,8 @@ func (g Grid) object(all *templates, name string, annotations map[string]string,
 	return o
 }
 
-// Replaces the object in a field of parent by a copy, or by an empty one if it is absent, and
-// returns it. The values in it stay shared.
+// own replaces the object in a field of parent by a copy, or by an empty one if it is absent,
+// and returns it. The values in it stay shared.
 func own(parent map[string]any, field string) map[string]any {
 	o, _ := parent[field].(map[string]any)
 	o = maps.Clone(o)
@@ -197,7 +197,7 @@ func own(parent map[string]any, field string) map[string]any {
 	return o
 }
 
-// Sets an entry of the object in a field of parent. If the object is absent, it is created.
+// put sets an entry of the object in a field of parent. If the object is absent, it is created.
 func put(parent map[string]any, field, name, value string) {
 	o, _ := parent[field].(map[string]any)
 	if o == nil {

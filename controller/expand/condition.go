@@ -59,7 +59,7 @@ func tallyOf(rows []v1.UnitStatus) tally {
 	return t
 }
 
-// Returns all groups, always in the same order.
+// groups returns all groups, always in the same order.
 func (t *tally) groups() [6]*group {
 	return [...]*group{&t.ready, &t.progressing, &t.failed, &t.lost, &t.offline, &t.stale}
 }
@@ -71,7 +71,7 @@ func (t tally) all() (n int) {
 	return n
 }
 
-// Returns t plus the numbers of others, which are units without rows.
+// plus returns t plus the numbers of others, which are units without rows.
 func (t tally) plus(others tally) tally {
 	for i, g := range t.groups() {
 		g.n += others.groups()[i].n
@@ -79,7 +79,7 @@ func (t tally) plus(others tally) tally {
 	return t
 }
 
-// Returns t minus the numbers of others, without names.
+// minus returns t minus the numbers of others, without names.
 func (t tally) minus(others tally) tally {
 	for i, g := range t.groups() {
 		*g = group{n: g.n - others.groups()[i].n}
@@ -101,9 +101,9 @@ func is(true bool) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// Returns all conditions of a Grid. own has the units of this cluster, t those of all clusters.
-// Other conditions are dropped, such as SuperEdge's CreateError, which stayed when the error
-// was gone (B-25).
+// conditions returns all conditions of a Grid. own has the units of this cluster, t those of all
+// clusters. Other conditions are dropped, such as SuperEdge's CreateError, which stayed when the
+// error was gone (B-25).
 func (a *assessment) conditions(own, t tally, d distribution) []metav1.Condition {
 	ready, degraded := a.ready(t), t.degraded()
 	if a.limit.withheld > 0 {
@@ -137,9 +137,9 @@ func addKstatus(verdicts map[string]verdict) {
 	}
 }
 
-// Returns the condition Ready. It covers the units with ready Nodes, and only names the offline
-// ones, so that a client that waits for it does not wait for a site that is cut off. Degraded
-// reports the units without Nodes, unless the Grid has no others.
+// ready returns the condition Ready. It covers the units with ready Nodes, and only names the
+// offline ones, so that a client that waits for it does not wait for a site that is cut off.
+// Degraded reports the units without Nodes, unless the Grid has no others.
 func (a *assessment) ready(t tally) verdict {
 	v := verdict{metav1.ConditionTrue, "UnitsReady", fmt.Sprintf("all %d units with Nodes are ready", t.ready.n)}
 	if t.offline.n > 0 {
@@ -169,8 +169,8 @@ func (a *assessment) ready(t tally) verdict {
 	return v
 }
 
-// Returns a remark that names the units whose volume claims are deleted with their StatefulSet;
-// "" without such units. The user chose that, often for another purpose.
+// claimsRemark returns a remark that names the units whose volume claims are deleted with their
+// StatefulSet; "" without such units. The user chose that, often for another purpose.
 func (a *assessment) claimsRemark() string {
 	var values []string
 	for _, u := range a.units {
@@ -185,7 +185,7 @@ func (a *assessment) claimsRemark() string {
 		"persistentVolumeClaimRetentionPolicy.whenDeleted to Retain", len(values), listed(values))
 }
 
-// Returns the end of the message of condition Ready; "" if no unit is offline.
+// offlineUnits returns the end of the message of condition Ready; "" if no unit is offline.
 func (t tally) offlineUnits() string {
 	switch t.offline.n {
 	case 0:
@@ -208,7 +208,8 @@ func (t tally) degraded() verdict {
 	}
 }
 
-// Returns the conditions of a ServiceGrid, which has no units that could be lost.
+// serviceConditions returns the conditions of a ServiceGrid, which has no units that could be
+// lost.
 func (a *assessment) serviceConditions(row v1.UnitStatus, d distribution) []metav1.Condition {
 	bad := row.Phase == v1.UnitFailed
 	ready := verdict{is(row.Phase == v1.UnitReady), "ServiceReady", "the Service is what the Grid asks for"}
@@ -233,7 +234,8 @@ func (a *assessment) serviceConditions(row v1.UnitStatus, d distribution) []meta
 	return a.dated(verdicts, d)
 }
 
-// Returns conditions, in a fixed order. Each has the time at which its status last changed.
+// dated returns conditions, in a fixed order. Each has the time at which its status last
+// changed.
 func (a *assessment) dated(verdicts map[string]verdict, d distribution) []metav1.Condition {
 	addKstatus(verdicts)
 	if v := d.withdrawing(a.Grid); v != nil {
@@ -273,7 +275,7 @@ func count(g group, of int, what string) string {
 	return fmt.Sprintf("%d of %d units %s%s", g.n, of, what, g.list())
 }
 
-// Returns ": " and the first names; "" if no unit has a row.
+// list returns ": " and the first names; "" if no unit has a row.
 func (g group) list() string {
 	if len(g.names) == 0 {
 		return ""

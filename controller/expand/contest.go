@@ -61,7 +61,8 @@ func (r Repairs) Contests(now time.Time) bool {
 
 func (r Repairs) last() time.Time { return r.Recent[len(r.Recent)-1] }
 
-// Returns when the child may be repaired again; zero, which is at any time, without a contest.
+// next returns when the child may be repaired again; zero, which is at any time, without a
+// contest.
 func (r Repairs) next() time.Time {
 	if r.Contested == 0 {
 		return time.Time{}
@@ -85,8 +86,8 @@ func (u *unit) repairWaits(now time.Time) bool {
 	return u.contested(now) && u.isRepair() && now.Before(u.repairs.next())
 }
 
-// Returns when the contest may need another decision: at the next repair if one is needed, else
-// at its end. Zero without a contest.
+// contestRecheck returns when the contest may need another decision: at the next repair if one
+// is needed, else at its end. Zero without a contest.
 func (u *unit) contestRecheck(now time.Time) time.Time {
 	switch {
 	case !u.contested(now):

@@ -83,7 +83,7 @@ func (a *assessment) blocked() map[string]bool {
 	return blocked
 }
 
-// Returns the rank of a step: steps that can be reverted come before those that cannot.
+// order returns the rank of a step: steps that can be reverted come before those that cannot.
 func order(s Step) int {
 	switch s.(type) {
 	case Release:
@@ -109,8 +109,8 @@ func (a *assessment) until(next time.Time) time.Duration {
 	return max(next.Sub(a.Now), time.Nanosecond)
 }
 
-// Returns the steps that make the child of a unit with Nodes what it should be; nil while the
-// child is being deleted: it is created again when it is gone.
+// steps returns the steps that make the child of a unit with Nodes what it should be; nil while
+// the child is being deleted: it is created again when it is gone.
 func (u *unit) steps(now time.Time) []Step {
 	if u.deleting() {
 		return nil
@@ -126,8 +126,8 @@ func (u *unit) steps(now time.Time) []Step {
 	})
 }
 
-// Returns the step that removes the mark of a loss from the child of a unit with Nodes; nil if
-// the child has no mark.
+// foundStep returns the step that removes the mark of a loss from the child of a unit with
+// Nodes; nil if the child has no mark.
 func (u *unit) foundStep() Step {
 	if u.ownership != ours || u.deleting() || u.live.Annotations.Get(v1.AnnotationLostAt) == "" {
 		return nil
@@ -149,9 +149,9 @@ func (u *unit) differs() bool {
 	}
 }
 
-// Returns the child's number of replicas if we or a predecessor own it and the template does
-// not set it any more (B-12), else nil. An apply without a field that we own removes the field,
-// and the API server would set 1.
+// handOver returns the child's number of replicas if we or a predecessor own it and the template
+// does not set it any more (B-12), else nil. An apply without a field that we own removes the
+// field, and the API server would set 1.
 func (u *unit) handOver() *int32 {
 	if u.saysReplicas() || u.live == nil || u.live.Replicas == nil {
 		return nil

@@ -38,7 +38,7 @@ func distributionOf(observed Observed) distribution {
 	return distribution{distributed: true, members: outcomes(observed.Grid.Kind, observed.Fleet)}
 }
 
-// Returns the rows of all members.
+// rows returns the rows of all members.
 func (d distribution) rows() (rows []v1.UnitStatus) {
 	for i := range d.members {
 		rows = append(rows, d.members[i].rows...)
@@ -46,7 +46,7 @@ func (d distribution) rows() (rows []v1.UnitStatus) {
 	return rows
 }
 
-// Returns how many units the members have beside their rows.
+// extra returns how many units the members have beside their rows.
 func (d distribution) extra() (t tally) {
 	for i := range d.members {
 		t = t.plus(d.members[i].extra)
@@ -71,8 +71,8 @@ func (d distribution) status(s *v1.GridStatus) (size int) {
 	return size
 }
 
-// Returns the rows of the members, as many as there is room for, and their size in bytes of
-// JSON. A message takes only what rows without messages leave.
+// clusters returns the rows of the members, as many as there is room for, and their size in
+// bytes of JSON. A message takes only what rows without messages leave.
 func (d distribution) clusters() (rows []v1.ClusterStatus, size int) {
 	for i := range d.members {
 		row := d.members[i].row()
@@ -92,8 +92,8 @@ func (d distribution) clusters() (rows []v1.ClusterStatus, size int) {
 	return rows, size
 }
 
-// Returns the states of the members' units that have a row, by the units' names. A state that
-// cannot be written, because it is too large or no JSON, is left out.
+// states returns the states of the members' units that have a row, by the units' names. A state
+// that cannot be written, because it is too large or no JSON, is left out.
 func (d distribution) states() map[string]v1.State {
 	all := map[string]v1.State{}
 	for i := range d.members {
@@ -107,7 +107,7 @@ func (d distribution) states() map[string]v1.State {
 	return all
 }
 
-// Returns the names of the members with this standing.
+// standing returns the names of the members with this standing.
 func (d distribution) standing(s standing) (names []string) {
 	for i := range d.members {
 		if d.members[i].standing == s {
@@ -120,8 +120,8 @@ func (d distribution) standing(s standing) (names []string) {
 // maxClusterNames is how many clusters a message names.
 const maxClusterNames = 3
 
-// Returns a text that counts and names the clusters with this standing; "" without any. what is
-// the word for the standing.
+// say returns a text that counts and names the clusters with this standing; "" without any. what
+// is the word for the standing.
 func (d distribution) say(s standing, what string) string {
 	names := d.standing(s)
 	if len(names) == 0 {
@@ -130,9 +130,9 @@ func (d distribution) say(s standing, what string) string {
 	return fmt.Sprintf("%d of %d clusters %s: %s", len(names), len(d.members), what, listedUpTo(names, maxClusterNames))
 }
 
-// Returns the conditions about the units of all clusters, with what is known of the clusters
-// added. The Grid is ready only if it is in all clusters what it is here. A silent cluster has
-// not failed: a site that is cut off is silent.
+// judge returns the conditions about the units of all clusters, with what is known of the
+// clusters added. The Grid is ready only if it is in all clusters what it is here. A silent
+// cluster has not failed: a site that is cut off is silent.
 func (d distribution) judge(ready, progressing, degraded verdict) (verdict, verdict, verdict) {
 	if failed := d.say(standsFailed, "failed"); failed != "" {
 		failed += "; " + d.explained()
@@ -197,7 +197,7 @@ func (d distribution) withdrawing(g Grid) *verdict {
 	return nil
 }
 
-// Returns what is wrong with the first clusters that have failed.
+// explained returns what is wrong with the first clusters that have failed.
 func (d distribution) explained() string {
 	var texts []string
 	for i := range d.members { // they come first
@@ -208,7 +208,7 @@ func (d distribution) explained() string {
 	return strings.Join(texts, "; ")
 }
 
-// Returns v with text added to its message, unless text is "".
+// and returns v with text added to its message, unless text is "".
 func (v verdict) and(text string) verdict {
 	if text != "" {
 		v.message += "; " + text
@@ -223,7 +223,7 @@ func (v verdict) messageIfTrue() string {
 	return ""
 }
 
-// Returns a condition as True for a reason. If it is True already, it keeps its reason, and
+// also returns a condition as True for a reason. If it is True already, it keeps its reason, and
 // text is added.
 func (v verdict) also(reason, text string) verdict {
 	if v.status == metav1.ConditionTrue {
@@ -232,8 +232,8 @@ func (v verdict) also(reason, text string) verdict {
 	return verdict{metav1.ConditionTrue, reason, text}
 }
 
-// Returns condition Ready as False for a reason. If it is False already, it keeps its reason,
-// and text is added.
+// unless returns condition Ready as False for a reason. If it is False already, it keeps its
+// reason, and text is added.
 func (v verdict) unless(reason, text string) verdict {
 	if v.status == metav1.ConditionFalse {
 		return v.and(text)
@@ -241,5 +241,5 @@ func (v verdict) unless(reason, text string) verdict {
 	return verdict{metav1.ConditionFalse, reason, text}.and(v.message)
 }
 
-// Bounds a number to what a field of a status can hold, and to at least 0.
+// whole bounds a number to what a field of a status can hold, and to at least 0.
 func whole(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }

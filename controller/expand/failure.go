@@ -80,7 +80,8 @@ const (
 // Units names the first units.
 func (f Failure) Units() string { return listedUpTo(f.Values, maxFailureUnits) }
 
-// Returns what is wrong, for a condition: the first failures, and how many others there are.
+// explained returns what is wrong, for a condition: the first failures, and how many others
+// there are.
 func explained(failures []Failure) string {
 	var text []string
 	for _, f := range failures[:min(len(failures), maxFailures)] {

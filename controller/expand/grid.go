@@ -60,7 +60,7 @@ func fromWorkload(k Kind, o metav1.Object, s v1.WorkloadGridSpec) Grid {
 	return g
 }
 
-// Returns the spec as the user has written it.
+// spec returns the spec as the user has written it.
 func (g Grid) spec() gridspec.Spec {
 	return gridspec.Spec{Kind: g.Kind, Key: g.Key, Template: g.Template, Pool: g.Pool, Templates: g.Templates, Default: g.Default}
 }
@@ -81,8 +81,8 @@ func fromObject(o metav1.Object, s gridspec.Spec) Grid {
 // garbage collection or to another cluster.
 func (g Grid) Idle() bool { return g.Deleting || g.Distributed }
 
-// Returns the name of the Grid's child in the unit with the value. The name of a ServiceGrid's
-// child does not depend on it.
+// childName returns the name of the Grid's child in the unit with the value. The name of a
+// ServiceGrid's child does not depend on it.
 func (g Grid) childName(value string) string {
 	switch g.Kind {
 	case DeploymentGrid:

@@ -85,8 +85,8 @@ func (l *loss) isDue(now, second time.Time) bool {
 	return !l.due.IsZero() && (!now.Before(l.due) || l.due.Equal(second) && l.since.IsZero())
 }
 
-// Returns the step that a lost unit needs now, nil for none, and when to check again, zero for
-// never. Nothing else is done to the unit: a lost child is frozen.
+// lossSteps returns the step that a lost unit needs now, nil for none, and when to check again,
+// zero for never. Nothing else is done to the unit: a lost child is frozen.
 func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	switch due := u.loss.due; {
 	case u.deleting():
@@ -105,7 +105,7 @@ func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	}
 }
 
-// Returns now in whole seconds, as RFC 3339 holds it, rounded up so that no grace is cut.
+// second returns now in whole seconds, as RFC 3339 holds it, rounded up so that no grace is cut.
 func (a *assessment) second() time.Time {
 	now := a.Now.UTC()
 	if whole := now.Truncate(time.Second); !whole.Equal(now) {
@@ -114,8 +114,8 @@ func (a *assessment) second() time.Time {
 	return now
 }
 
-// Returns when the unit of a child was lost, according to the child; zero if the child has no
-// readable time. Then the clock starts again.
+// clockOf returns when the unit of a child was lost, according to the child; zero if the child
+// has no readable time. Then the clock starts again.
 func clockOf(l *Live) time.Time {
 	at, err := time.Parse(time.RFC3339, l.Annotations.Get(v1.AnnotationLostAt))
 	if err != nil {
@@ -124,8 +124,8 @@ func clockOf(l *Live) time.Time {
 	return at.UTC()
 }
 
-// Returns how long a child is kept after its unit was lost, or why it is never deleted; never
-// is "" if after holds. The first setting counts: the child's annotation, the Grid's
+// graceOf returns how long a child is kept after its unit was lost, or why it is never deleted;
+// never is "" if after holds. The first setting counts: the child's annotation, the Grid's
 // annotation, its volumes, the flag. For a released unit "never" does not count.
 func (a *assessment) graceOf(u *unit, released bool) (after time.Duration, never string) {
 	ofChild, onChild := u.live.Annotations.Lookup(v1.AnnotationRemovalGrace)

@@ -52,9 +52,9 @@ func (a *assessment) setLimit() {
 
 func (l limit) exceeded() bool { return l.source != "" && l.units > l.max }
 
-// Returns the limit of units and its source; "" if there is no limit. The annotation belongs to
-// the user of the Grid, so it only lowers what the operator allows. An unreadable one allows
-// nothing.
+// maxUnits returns the limit of units and its source; "" if there is no limit. The annotation
+// belongs to the user of the Grid, so it only lowers what the operator allows. An unreadable one
+// allows nothing.
 func (a *assessment) maxUnits() (limit int, source string) {
 	if a.MaxUnits > 0 {
 		limit, source = a.MaxUnits, "--max-units"
@@ -74,7 +74,8 @@ func (a *assessment) maxUnits() (limit int, source string) {
 	}
 }
 
-// Returns the conditions Ready and Degraded of a Grid with children that are not created.
+// tooManyUnits returns the conditions Ready and Degraded of a Grid with children that are not
+// created.
 func (a *assessment) tooManyUnits() (ready, degraded verdict) {
 	l := a.limit
 	text := fmt.Sprintf("%d units are more than the limit of %d (%s), so no child is created or replaced: %d units have none; existing children are "+

@@ -103,8 +103,8 @@ func readMember(k Kind, m Member) outcome {
 	return o
 }
 
-// Returns the rows that a cluster reports, at most one for each value. Rows without a valid
-// value are left out; texts and numbers are bounded.
+// rowsOf returns the rows that a cluster reports, at most one for each value. Rows without a
+// valid value are left out; texts and numbers are bounded.
 func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 	reported = reported[:min(len(reported), maxRows)]
 	rows, seen := make([]v1.UnitStatus, 0, len(reported)), make(map[string]bool, len(reported))
@@ -144,8 +144,8 @@ func reasonOf(reported string) string {
 	return ReasonOther
 }
 
-// Returns how many units are in each phase. It reads the counters, because a status may leave
-// rows out, but counts at least the units that the rows show.
+// count returns how many units are in each phase. It reads the counters, because a status may
+// leave rows out, but counts at least the units that the rows show.
 func (r *MemberReport) count(shown tally) tally {
 	counter := func(n int32, least int) group { return group{n: max(bounded(n), least)} }
 	t := tally{
@@ -160,7 +160,7 @@ func (r *MemberReport) count(shown tally) tally {
 
 func bounded(n int32) int { return int(min(max(n, 0), maxCounted)) }
 
-// Returns the standing of the Grid in the cluster, and what is wrong there.
+// stand returns the standing of the Grid in the cluster, and what is wrong there.
 func (m *outcome) stand(k Kind, all tally) (s standing, why string) {
 	ready := meta.FindStatusCondition(m.Report.Status.Conditions, v1.ConditionReady)
 	degraded := meta.FindStatusCondition(m.Report.Status.Conditions, v1.ConditionDegraded)
@@ -185,8 +185,8 @@ func (m *outcome) stand(k Kind, all tally) (s standing, why string) {
 	}
 }
 
-// Returns a row of a silent cluster. Its phase is Stale, and its message has the phase and the
-// message that the cluster reported last.
+// silenced returns a row of a silent cluster. Its phase is Stale, and its message has the phase
+// and the message that the cluster reported last.
 func (m *outcome) silenced(row v1.UnitStatus) v1.UnitStatus {
 	text := fmt.Sprintf("its cluster is silent since %s; it was %s then", rfc3339(m.SilentSince).Format(time.RFC3339), row.Phase)
 	if row.Message != "" {
@@ -196,10 +196,10 @@ func (m *outcome) silenced(row v1.UnitStatus) v1.UnitStatus {
 	return row
 }
 
-// Returns a time of a report in UTC and whole seconds, which is all that JSON holds.
+// rfc3339 returns a time of a report in UTC and whole seconds, which is all that JSON holds.
 func rfc3339(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// Returns the member's row in status.clusters.
+// row returns the member's row in status.clusters.
 func (m *outcome) row() v1.ClusterStatus {
 	row := v1.ClusterStatus{
 		Name: m.Name, State: m.State, Message: fit(m.why, maxRowMessage),
@@ -215,7 +215,7 @@ func worstFirst(a, b outcome) int {
 	return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(a.Name, b.Name))
 }
 
-// Returns the outcomes of the members, the worst first, each once.
+// outcomes returns the outcomes of the members, the worst first, each once.
 func outcomes(k Kind, fleet []Member) []outcome {
 	all := make([]outcome, 0, len(fleet))
 	seen := make(map[string]bool, len(fleet))

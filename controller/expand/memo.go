@@ -36,7 +36,7 @@ type ownedPrint struct {
 // spare is how many entries may be left of what has gone, beside as many as there are.
 const spare = 64
 
-// Prepares the Memo for a Grid with so many children. It forgets what was made for another
+// about prepares the Memo for a Grid with so many children. It forgets what was made for another
 // Grid, and everything if most of it is about children that have gone.
 func (m *Memo) about(g Grid, children int) {
 	if !sameWish(m.grid, g) || len(m.made) > 2*children+spare {
@@ -54,8 +54,8 @@ func sameWish(a, b Grid) bool {
 		bytes.Equal(a.Template, b.Template) && maps.EqualFunc(a.Pool, b.Pool, slices.Equal)
 }
 
-// Returns the child that the function workload makes. It reuses the child made before, unless
-// the two traits of the existing child have changed.
+// workload returns the child that the function workload makes. It reuses the child made before,
+// unless the two traits of the existing child have changed.
 func (m *Memo) workload(g Grid, all *templates, value string, live *Live) *made {
 	selects, unmarked := g.selectsUnit(live), live.unmarked()
 	if known := m.made[value]; known != nil && known.selects == selects && known.unmarked == unmarked {
@@ -66,7 +66,7 @@ func (m *Memo) workload(g Grid, all *templates, value string, live *Live) *made 
 	return now
 }
 
-// Returns the OwnedFingerprint of what we own of a child.
+// ownedFingerprint returns the OwnedFingerprint of what we own of a child.
 func (m *Memo) ownedFingerprint(l *Live) string { return m.owns(l).print }
 
 func (m *Memo) owns(l *Live) ownedPrint {
@@ -78,7 +78,7 @@ func (m *Memo) owns(l *Live) ownedPrint {
 	return known
 }
 
-// Returns what ownedFingerprint returns, and whether an apply of the desired child makes
+// ownedBy returns what ownedFingerprint returns, and whether an apply of the desired child makes
 // exactly these fields ours.
 func (m *Memo) ownedBy(l *Live, desired *made) (print string, exact bool) {
 	known := m.owns(l)

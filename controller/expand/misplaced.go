@@ -6,10 +6,10 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// Returns the evictions of Pods that have run outside their unit, which has Nodes, for as long
-// as a child may outlive its unit. next is when the next Pod is due, zero for never. The Pods
-// of a frozen or lost child stay: evicted Pods would have no place, or would return to the same
-// Node.
+// evictions returns the evictions of Pods that have run outside their unit, which has Nodes, for
+// as long as a child may outlive its unit. next is when the next Pod is due, zero for never. The
+// Pods of a frozen or lost child stay: evicted Pods would have no place, or would return to the
+// same Node.
 func (a *assessment) evictions(u *unit) (steps []Step, next time.Time) {
 	if len(u.pods) == 0 || u.Problem != nil || u.deleting() || !a.evicts(u) {
 		return nil, time.Time{}
@@ -64,7 +64,7 @@ func (a *assessment) evicts(u *unit) bool {
 	}
 }
 
-// Returns the earlier of two times. Zero means never.
+// sooner returns the earlier of two times. Zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -39,7 +39,7 @@ func (p Pairs) All() iter.Seq2[string, string] {
 	}
 }
 
-// Returns the first of the strings in a text, and the text after it.
+// firstOf returns the first of the strings in a text, and the text after it.
 func firstOf(text string) (string, string) {
 	length, size := binary.Uvarint([]byte(text[:min(len(text), binary.MaxVarintLen64)]))
 	return text[size : size+int(length)], text[size+int(length):] //nolint:gosec // it was the length of a string

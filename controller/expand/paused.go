@@ -58,8 +58,8 @@ func (p pause) holds(value string) bool { return p.all || slices.Contains(p.unit
 
 const becausePaused = "while the Grid's annotation " + v1.AnnotationPaused + " is set"
 
-// Returns the phase of a paused unit with Nodes. What the Grid asks for does not count as a
-// failure of the unit, because the Grid may be edited during the pause.
+// pausedPhase returns the phase of a paused unit with Nodes. What the Grid asks for does not
+// count as a failure of the unit, because the Grid may be edited during the pause.
 func (u *unit) pausedPhase() (phase v1.UnitPhase, reason, message string) {
 	what := u.kind() + " " + u.Name
 	switch {
@@ -80,7 +80,7 @@ func (u *unit) pausedPhase() (phase v1.UnitPhase, reason, message string) {
 	return v1.UnitReady, ReasonPaused, what + " is not changed " + becausePaused
 }
 
-// Returns the condition Progressing. Paused units do not progress.
+// progressing returns the condition Progressing. Paused units do not progress.
 func (a *assessment) progressing(t tally) verdict {
 	changing := t.progressing
 	changing.names = slices.DeleteFunc(slices.Clone(changing.names), a.pause.holds)

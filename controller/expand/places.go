@@ -25,8 +25,8 @@ type places struct {
 	waiting []string  // the units whose grace is over and that have no place
 }
 
-// Returns the places of a Grid's budget: of its annotation, else of the flag. An unreadable
-// annotation leaves no place.
+// placesNow returns the places of a Grid's budget: of its annotation, else of the flag. An
+// unreadable annotation leaves no place.
 func (a *assessment) placesNow() places {
 	budget := a.Budget
 	p := places{setting: fmt.Sprintf("--unit-removal-budget is %s", budget)}
@@ -71,7 +71,7 @@ func (a *assessment) takePlaces() {
 // ReasonBudgetSpent is the reason of DeletionHeld while units wait for a place in the budget.
 const ReasonBudgetSpent = "BudgetSpent"
 
-// Returns the condition DeletionHeld. It also names entries of the annotation allow-removal
+// held returns the condition DeletionHeld. It also names entries of the annotation allow-removal
 // that release nothing.
 func (a *assessment) held(t tally) verdict {
 	h, p := a.hold, a.places
@@ -92,9 +92,9 @@ func (a *assessment) held(t tally) verdict {
 // maxCommand is how many bytes of entries a command has, so that it is not cut in a message.
 const maxCommand = 1000
 
-// Returns the command with which a user releases lost units: those of values that can go, at
-// most maxListed, beside those that are released already. In place of a command over maxCommand
-// it returns how to write an entry.
+// releaseCommand returns the command with which a user releases lost units: those of values that
+// can go, at most maxListed, beside those that are released already. In place of a command over
+// maxCommand it returns how to write an entry.
 func (a *assessment) releaseCommand(values []string) string {
 	var entries, more []string
 	size := 0
@@ -118,8 +118,8 @@ func (a *assessment) releaseCommand(values []string) string {
 		v1.AnnotationAllowRemoval, strings.Join(entries, ","))
 }
 
-// Returns a remark on the entries of the annotation that release nothing, and how they must be
-// written; "" without such entries.
+// unmatchedReleases returns a remark on the entries of the annotation that release nothing, and
+// how they must be written; "" without such entries.
 func (a *assessment) unmatchedReleases() string {
 	losses := map[string]time.Time{}
 	for _, u := range a.units {
@@ -147,7 +147,7 @@ func (a *assessment) unmatchedReleases() string {
 	return fmt.Sprintf("; entries of the annotation %s that release nothing: %s", v1.AnnotationAllowRemoval, strings.Join(texts, ", "))
 }
 
-// Returns the removals of a status.
+// spentOf returns the removals of a status.
 func spentOf(s v1.WorkloadGridStatus) []removal.Spent {
 	var spent []removal.Spent
 	for _, r := range s.Removals {

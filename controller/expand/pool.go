@@ -7,9 +7,9 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// Returns the entries of templatePool that no unit can have, sorted: neither the default nor
-// named in templates, whether or not the unit exists (SuperEdge). An entry called "default"
-// cannot be used.
+// unusedTemplates returns the entries of templatePool that no unit can have, sorted: neither the
+// default nor named in templates, whether or not the unit exists (SuperEdge). An entry called
+// "default" cannot be used.
 func (a *assessment) unusedTemplates() []string {
 	used := a.Grid.usedTemplates()
 	var unused []string
@@ -21,8 +21,8 @@ func (a *assessment) unusedTemplates() []string {
 	return unused
 }
 
-// Returns the names in templates and defaultTemplateName. "" and "default" are left out,
-// because they mean spec.template.
+// usedTemplates returns the names in templates and defaultTemplateName. "" and "default" are
+// left out, because they mean spec.template.
 func (g Grid) usedTemplates() map[string]bool {
 	used := map[string]bool{g.Default: true}
 	for _, name := range g.Templates {
@@ -33,9 +33,9 @@ func (g Grid) usedTemplates() map[string]bool {
 	return used
 }
 
-// Returns the unused templates that are to be removed: those that were not removed before. A
-// template that comes back is kept by another writer, and removing it again would never end. So
-// no more are removed than the status has room to name.
+// prunable returns the unused templates that are to be removed: those that were not removed
+// before. A template that comes back is kept by another writer, and removing it again would
+// never end. So no more are removed than the status has room to name.
 func (a *assessment) prunable() []string {
 	if !a.Grid.AutoPrune {
 		return nil
@@ -53,7 +53,7 @@ func (a *assessment) prunable() []string {
 	})
 }
 
-// Returns the unused templates that were removed and exist again.
+// returnedTemplates returns the unused templates that were removed and exist again.
 func (a *assessment) returnedTemplates() []string {
 	if !a.Grid.AutoPrune {
 		return nil
@@ -63,9 +63,9 @@ func (a *assessment) returnedTemplates() []string {
 	})
 }
 
-// Returns the templates that were removed. They are in the status, so that a restart does not
-// remove them again. A template that a unit uses again belongs to the user, and may be removed
-// again later.
+// prunedTemplates returns the templates that were removed. They are in the status, so that a
+// restart does not remove them again. A template that a unit uses again belongs to the user, and
+// may be removed again later.
 func (a *assessment) prunedTemplates() []string {
 	if !a.Grid.AutoPrune {
 		return nil

@@ -47,7 +47,7 @@ func (l *Live) unmarked() bool {
 	return l != nil && l.TemplateHash != "" && l.Annotations.Get(v1.AnnotationValue) == ""
 }
 
-// Returns the field managers of an existing child's predecessors; nil without a child.
+// takeOver returns the field managers of an existing child's predecessors; nil without a child.
 func (u *unit) takeOver() []string {
 	if u.live == nil {
 		return nil

@@ -13,7 +13,7 @@ type Problem struct {
 	Message string // what is wrong, where, and what to do
 }
 
-// Returns a mistake as a unit's or Grid's problem; nil for nil.
+// problemOf returns a mistake as a unit's or Grid's problem; nil for nil.
 func problemOf(m *gridspec.Mistake) *Problem {
 	if m == nil {
 		return nil

@@ -85,9 +85,9 @@ func (a *assessment) serviceRekeyed() *verdict {
 		"set gridUniqKey back, or label Nodes with the new key", a.Grid.Key, key)}
 }
 
-// Returns the entries of a child's nodeSelector by which it may select its unit, without the
-// Grid's key: they have the value of the unit, or the value that gives the child its name.
-// Labels and annotations alone do not decide: whoever may write the child may change them.
+// otherLabels returns the entries of a child's nodeSelector by which it may select its unit,
+// without the Grid's key: they have the value of the unit, or the value that gives the child its
+// name. Labels and annotations alone do not decide: whoever may write the child may change them.
 func (g Grid) otherLabels(l *Live, value string) map[string]string {
 	others := map[string]string{}
 	for key, selected := range l.NodeSelector.All() {
@@ -98,7 +98,8 @@ func (g Grid) otherLabels(l *Live, value string) map[string]string {
 	return others
 }
 
-// Returns otherLabels of the child, without those in the nodeSelector of the Grid's template.
+// formerLabels returns otherLabels of the child, without those in the nodeSelector of the Grid's
+// template.
 func (u *unit) formerLabels() map[string]string {
 	others := u.grid.otherLabels(u.live, u.Value)
 	pod, _ := u.template("template").(map[string]any)
@@ -108,8 +109,8 @@ func (u *unit) formerLabels() map[string]string {
 	return others
 }
 
-// Returns the first key of others, in sorted order, whose label Nodes carry; "" if they carry
-// no such label. A key that was not looked up counts as carried.
+// formerKey returns the first key of others, in sorted order, whose label Nodes carry; "" if
+// they carry no such label. A key that was not looked up counts as carried.
 func (a *assessment) formerKey(others map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(others)) {
 		if values, found := a.Others[key]; !found || len(values[others[key]]) > 0 {
@@ -124,8 +125,8 @@ func (a *assessment) formerKey(others map[string]string) string {
 // API server and of this controller.
 const firstLossMargin = 5 * time.Second
 
-// Returns when the first unit was lost whose child would be deleted; zero without such a unit.
-// A loss that is not recorded yet counts as lost now.
+// firstLoss returns when the first unit was lost whose child would be deleted; zero without such
+// a unit. A loss that is not recorded yet counts as lost now.
 func (a *assessment) firstLoss() (first time.Time) {
 	for _, u := range a.units {
 		if u.ownership != ours || u.nodes > 0 || u.unserved {
@@ -149,7 +150,8 @@ func wasThere(l *Live, first time.Time) bool {
 	return first.IsZero() || l.Created.Before(first.Add(-firstLossMargin))
 }
 
-// Returns the condition Rekeyed: True if children without Nodes select Nodes by another key.
+// rekeyed returns the condition Rekeyed: True if children without Nodes select Nodes by another
+// key.
 func (a *assessment) rekeyed() verdict {
 	var values []string
 	key := ""
@@ -165,8 +167,8 @@ func (a *assessment) rekeyed() verdict {
 		"these children are kept; set gridUniqKey back, or delete them by name: %s", a.Grid.Key, key, len(values), listed(values), a.releaseCommand(values))}
 }
 
-// Returns a condition of the last status if it was True there, else otherwise. While the Grid's
-// key is unusable nothing new is known about losses.
+// kept returns a condition of the last status if it was True there, else otherwise. While the
+// Grid's key is unusable nothing new is known about losses.
 func (a *assessment) kept(of string, otherwise verdict) verdict {
 	for _, c := range a.Observed.Status.Conditions {
 		if c.Type == of && c.Status == metav1.ConditionTrue {

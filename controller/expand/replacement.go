@@ -17,8 +17,8 @@ type replacements struct {
 	blocker *unit // the unit that must be ready first; nil: none
 }
 
-// Returns which child is replaced now, and which unit must be ready first. This looks at all
-// units, so the result is kept.
+// nextReplacement returns which child is replaced now, and which unit must be ready first. This
+// looks at all units, so the result is kept.
 func (a *assessment) nextReplacement() replacements {
 	if a.replacing == nil {
 		found := replacements{}
@@ -58,7 +58,7 @@ func blocksReplacements(u *unit) bool {
 	return phase != v1.UnitReady
 }
 
-// Returns the step that deletes the child; the next decision creates it again.
+// replacement returns the step that deletes the child; the next decision creates it again.
 func (u *unit) replacement() Step {
 	replace := Replace{
 		Name: u.Name, Value: u.Value, UID: u.live.UID, ResourceVersion: u.live.ResourceVersion,
@@ -70,8 +70,8 @@ func (u *unit) replacement() Step {
 	return replace
 }
 
-// Returns a remark on what the replacement of a refused child waits for; "" if it is not to be
-// replaced, or is next.
+// replacementRemark returns a remark on what the replacement of a refused child waits for; "" if
+// it is not to be replaced, or is next.
 func (a *assessment) replacementRemark(u *unit) string {
 	refused := u.refused()
 	if refused == nil || refused.Reason != ReasonImmutableField || !a.recreates() {

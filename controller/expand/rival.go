@@ -48,7 +48,7 @@ func Rivals(others []Owner, ours, regained string) string {
 	return cut(excerpt.Line(strings.Join(texts, "; ")), maxRivalBytes)
 }
 
-// Parses a fieldsV1. The set is empty if it is not readable.
+// fieldSet parses a fieldsV1. The set is empty if it is not readable.
 func fieldSet(fieldsV1 string) *fieldpath.Set {
 	s := &fieldpath.Set{}
 	if len(fieldsV1) == 0 || s.FromJSON(strings.NewReader(fieldsV1)) != nil {
@@ -57,7 +57,7 @@ func fieldSet(fieldsV1 string) *fieldpath.Set {
 	return s
 }
 
-// Returns the first fields of a set, separated by commas.
+// fieldList returns the first fields of a set, separated by commas.
 func fieldList(s *fieldpath.Set) string {
 	var paths []string
 	s.Iterate(func(p fieldpath.Path) { // cannot be ended early

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Returns how far the child's own controller is with the rollout, as kubectl rollout status
-// shows it; "" if it is complete.
+// rollout returns how far the child's own controller is with the rollout, as kubectl rollout
+// status shows it; "" if it is complete.
 func (u *unit) rollout() string {
 	l := u.live
 	want := int32(1)
@@ -36,10 +36,10 @@ func (u *unit) rollout() string {
 // says otherwise.
 const progressDeadline = 10 * time.Minute
 
-// Returns the end of the extra time for a Deployment that exceeded its progress deadline while
-// no Node was ready: it does not count as stuck before. The Deployment controller reports it as
-// stuck until the rollout makes progress, and that takes time after the first Node is back.
-// Zero if there is nothing to wait for.
+// resumes returns the end of the extra time for a Deployment that exceeded its progress deadline
+// while no Node was ready: it does not count as stuck before. The Deployment controller reports
+// it as stuck until the rollout makes progress, and that takes time after the first Node is
+// back. Zero if there is nothing to wait for.
 func (a *assessment) resumes(u *unit) time.Time {
 	since := a.ReadySince[u.Value]
 	if u.ownership != ours || u.offline || since.IsZero() || u.live.StalledAt.IsZero() || u.live.StalledAt.After(since) {
@@ -55,8 +55,8 @@ func (a *assessment) resumes(u *unit) time.Time {
 	return time.Time{}
 }
 
-// Returns what rollout returns for a StatefulSet. It leaves out the Pods that the update
-// strategy does not update.
+// statefulRollout returns what rollout returns for a StatefulSet. It leaves out the Pods that
+// the update strategy does not update.
 func (u *unit) statefulRollout(want int32) string {
 	l := u.live
 	updated := want - u.partition(want)
@@ -71,7 +71,7 @@ func (u *unit) statefulRollout(want int32) string {
 	return ""
 }
 
-// Returns how many Pods an update leaves as they are.
+// partition returns how many Pods an update leaves as they are.
 func (u *unit) partition(all int32) int32 {
 	if u.template("updateStrategy", "type") == "OnDelete" {
 		return all
@@ -82,7 +82,7 @@ func (u *unit) partition(all int32) int32 {
 	return 0
 }
 
-// Returns a field of the desired spec; nil if it is absent.
+// template returns a field of the desired spec; nil if it is absent.
 func (u *unit) template(path ...string) any {
 	if u.Object == nil {
 		return nil

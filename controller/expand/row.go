@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Returns a unit's row in the status. Its only times are those of events, so that a status
+// row returns a unit's row in the status. Its only times are those of events, so that a status
 // changes only with the facts.
 func (a *assessment) row(u *unit) v1.UnitStatus {
 	row := v1.UnitStatus{
@@ -51,7 +51,7 @@ func (a *assessment) row(u *unit) v1.UnitStatus {
 	return row
 }
 
-// Returns the phase of a unit with Nodes that has no problem of ours.
+// phase returns the phase of a unit with Nodes that has no problem of ours.
 func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
 	switch {
 	case u.deleting():
@@ -74,8 +74,8 @@ func (u *unit) phase() (phase v1.UnitPhase, reason, message string) {
 	return v1.UnitReady, "", ""
 }
 
-// Returns the message of an offline unit: what waits for its Nodes. Slow progress of the
-// child's own controller, even none, is what to expect then, so it is not a problem.
+// offlineMessage returns the message of an offline unit: what waits for its Nodes. Slow progress
+// of the child's own controller, even none, is what to expect then, so it is not a problem.
 func (u *unit) offlineMessage() string {
 	text := fmt.Sprintf("none of its %d Nodes is ready", u.nodes)
 	if u.nodes == 1 {
@@ -87,8 +87,8 @@ func (u *unit) offlineMessage() string {
 	return text
 }
 
-// Returns what becomes of the child of a lost unit, after the reason why the unit is lost if
-// there is room for that.
+// lossMessage returns what becomes of the child of a lost unit, after the reason why the unit is
+// lost if there is room for that.
 func (a *assessment) lossMessage(u *unit) string {
 	text := fmt.Sprintf("no Node has the label %s=%s", a.Grid.Key, u.Value)
 	if !u.loss.since.IsZero() {
@@ -101,7 +101,7 @@ func (a *assessment) lossMessage(u *unit) string {
 	return text + "; " + child
 }
 
-// Returns what becomes of the child of a lost unit, as words that follow its name.
+// childOfLost returns what becomes of the child of a lost unit, as words that follow its name.
 func (a *assessment) childOfLost(u *unit) string {
 	due := u.loss.due.Format(time.RFC3339)
 	switch {

@@ -6,10 +6,10 @@ import (
 	v1 "gridproxy/controller/api/v1"
 )
 
-// Reports whether no Pod of the unit's child has ever been ready. The last status remembers it;
-// rows are those of this cluster in it. If neither the status nor the child says so, the unit
-// has served. A complete child without replicas is what the user wants, so it counts as one
-// that has served.
+// isUnserved reports whether no Pod of the unit's child has ever been ready. The last status
+// remembers it; rows are those of this cluster in it. If neither the status nor the child says
+// so, the unit has served. A complete child without replicas is what the user wants, so it
+// counts as one that has served.
 func (a *assessment) isUnserved(u *unit, last v1.WorkloadGridStatus, rows map[string]v1.UnitStatus) bool {
 	if u.ownership == foreign || u.ownership == orphan {
 		return false

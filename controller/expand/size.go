@@ -50,7 +50,7 @@ func fitNames(names []string) []string {
 	return names
 }
 
-// Returns how many bytes of JSON an element of a list or a map takes, with the comma.
+// sizeOf returns how many bytes of JSON an element of a list or a map takes, with the comma.
 func sizeOf(element any) int {
 	text, err := json.Marshal(element)
 	if err != nil {
@@ -59,8 +59,8 @@ func sizeOf(element any) int {
 	return len(text) + 1
 }
 
-// Returns how many bytes a text of JSON takes, with the comma, once <, > and & are escaped as
-// the encoder does.
+// sizeOfJSON returns how many bytes a text of JSON takes, with the comma, once <, > and & are
+// escaped as the encoder does.
 func sizeOfJSON(text []byte) int {
 	size := len(text) + 1
 	for _, c := range text {

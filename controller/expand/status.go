@@ -35,7 +35,7 @@ func States(observed Observed) map[string]v1.State {
 	return states
 }
 
-// Returns the status without states. It shortens the messages in rows.
+// status returns the status without states. It shortens the messages in rows.
 func (a *assessment) status(rows []v1.UnitStatus, d distribution) v1.WorkloadGridStatus {
 	s := v1.WorkloadGridStatus{
 		UnusedTemplates: fitNames(a.unusedTemplates()), PrunedTemplates: a.prunedTemplates(),
@@ -62,12 +62,12 @@ func (a *assessment) status(rows []v1.UnitStatus, d distribution) v1.WorkloadGri
 	return s
 }
 
-// Returns the rows of units of this cluster.
+// ownRows returns the rows of units of this cluster.
 func ownRows(rows []v1.UnitStatus) []v1.UnitStatus {
 	return slices.DeleteFunc(slices.Clone(rows), func(r v1.UnitStatus) bool { return r.Cluster != "" })
 }
 
-// Returns the rows of all units, with whole messages, and those of members. The most urgent
+// rows returns the rows of all units, with whole messages, and those of members. The most urgent
 // ones are first; equally urgent ones are sorted by cluster and value.
 func (a *assessment) rows(d distribution) []v1.UnitStatus {
 	rows := append(make([]v1.UnitStatus, 0, len(a.units)), d.rows()...)
@@ -80,8 +80,8 @@ func (a *assessment) rows(d distribution) []v1.UnitStatus {
 	return rows
 }
 
-// Returns the rank of a row: rows that need a user come first, and those of healthy units last,
-// because they are left out first.
+// urgency returns the rank of a row: rows that need a user come first, and those of healthy
+// units last, because they are left out first.
 func urgency(u v1.UnitStatus) int {
 	switch {
 	case u.Phase == v1.UnitLost:
@@ -103,8 +103,8 @@ func urgency(u v1.UnitStatus) int {
 	}
 }
 
-// Returns as many of the children's states as there is room for, by the units' values; nil
-// without any. A member's unit has its cluster before the value if that is not unique.
+// states returns as many of the children's states as there is room for, by the units' values;
+// nil without any. A member's unit has its cluster before the value if that is not unique.
 func (a *assessment) states(rows []v1.UnitStatus, d distribution) map[string]v1.State {
 	reported := d.states()
 	for _, u := range a.units {

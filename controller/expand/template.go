@@ -20,9 +20,9 @@ type decoded struct {
 
 func newTemplates(g Grid) *templates { return &templates{grid: g, decoded: map[string]decoded{}} }
 
-// Returns the labels of all children: the Grid's and ours, in a map of their own (B-04), and
-// ours win. Labels of tools that prune stay with the Grid. Do not change the map: it is shared,
-// since a Grid may have many labels and thousands of children.
+// sharedLabels returns the labels of all children: the Grid's and ours, in a map of their own
+// (B-04), and ours win. Labels of tools that prune stay with the Grid. Do not change the map: it
+// is shared, since a Grid may have many labels and thousands of children.
 func (t *templates) sharedLabels() map[string]any {
 	if t.labels == nil {
 		t.labels = map[string]any{}
@@ -36,8 +36,8 @@ func (t *templates) sharedLabels() map[string]any {
 	return t.labels
 }
 
-// Returns a template without its nulls, and its problem, nil if nothing is wrong. The template
-// is shared: copy it before you change it (B-03: one nodeSelector for all children).
+// get returns a template without its nulls, and its problem, nil if nothing is wrong. The
+// template is shared: copy it before you change it (B-03: one nodeSelector for all children).
 func (t *templates) get(name string) (map[string]any, *Problem) {
 	if _, done := t.decoded[name]; !done {
 		spec, mistake := t.grid.spec().Decoded(name)

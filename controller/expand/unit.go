@@ -45,8 +45,8 @@ const (
 	foreign                  // another owner's, never written
 )
 
-// Returns whose an object is; free for nil. The UID of the controller comes before all labels,
-// as in SuperEdge's table.
+// ownershipOf returns whose an object is; free for nil. The UID of the controller comes before
+// all labels, as in SuperEdge's table.
 func (g Grid) ownershipOf(l *Live) ownership {
 	switch {
 	case l == nil:
@@ -81,7 +81,8 @@ func ValueOf(g Grid, l Live) string {
 	return ""
 }
 
-// Returns why the unit does not have its desired child; nil if it has, or is about to have it.
+// problem returns why the unit does not have its desired child; nil if it has, or is about to
+// have it.
 func (u *unit) problem() *Problem {
 	switch {
 	case u.Problem != nil:
@@ -93,9 +94,9 @@ func (u *unit) problem() *Problem {
 	}
 }
 
-// Returns the API server's refusal of exactly this desired child for exactly this object; nil
-// if it has not refused it. While the refusal is remembered, only another desired child or
-// another object is tried. A Service that stays headless counts as refused.
+// refused returns the API server's refusal of exactly this desired child for exactly this
+// object; nil if it has not refused it. While the refusal is remembered, only another desired
+// child or another object is tried. A Service that stays headless counts as refused.
 func (u *unit) refused() *Problem {
 	if u.staysHeadless() {
 		return Immutable("a Service with clusterIP None keeps it")
@@ -106,8 +107,8 @@ func (u *unit) refused() *Problem {
 	return u.applied.Refused
 }
 
-// Returns the Fingerprint of the desired child. It is computed at the first call, because it is
-// expensive, and most unchanged units do not need it for their status.
+// fingerprint returns the Fingerprint of the desired child. It is computed at the first call,
+// because it is expensive, and most unchanged units do not need it for their status.
 func (u *unit) fingerprint() string {
 	if u.made.print == "" {
 		u.made.print = Fingerprint(u.Child)
@@ -115,9 +116,9 @@ func (u *unit) fingerprint() string {
 	return u.made.print
 }
 
-// Reports whether the template does not name a cluster IP any more, but the existing Service is
-// headless. The API server would silently keep it headless, although it refuses the opposite
-// change.
+// staysHeadless reports whether the template does not name a cluster IP any more, but the
+// existing Service is headless. The API server would silently keep it headless, although it
+// refuses the opposite change.
 func (u *unit) staysHeadless() bool {
 	if u.grid.Kind != ServiceGrid || u.ownership != ours || u.Object == nil || u.live.ClusterIP != corev1.ClusterIPNone {
 		return false

@@ -18,7 +18,7 @@ func (s Spec) TemplateName(value string) string {
 	return s.defaultTemplate()
 }
 
-// Returns the name of the template of units that templates does not name.
+// defaultTemplate returns the name of the template of units that templates does not name.
 func (s Spec) defaultTemplate() string { return cmp.Or(s.Default, v1.DefaultTemplate) }
 
 // Decoded returns a template without its nulls, and what is wrong with it; nil if nothing is.
@@ -42,7 +42,7 @@ func (s Spec) Decoded(name string) (map[string]any, *Mistake) {
 	return spec, checkWorkload(spec, where)
 }
 
-// Returns how to provide a template, or how not to need it.
+// remedy returns how to provide a template, or how not to need it.
 func (s Spec) remedy(name string) string {
 	switch {
 	case name == v1.DefaultTemplate && s.Kind == ServiceGrid:
