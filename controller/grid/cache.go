@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CacheOptions are the options of a manager's cache for Add. Children are reduced to what is read
-// by their types (see Scheme), and Nodes by the options of package site. Nothing is watched outside
-// the namespaces; none: all are watched.
+// CacheOptions returns the options of a manager's cache for Add. Children are reduced to what is
+// read by their types (see Scheme), and Nodes by the options of package site. The cache watches
+// only the namespaces, or all if there are none.
 func CacheOptions(namespaces []string) cache.Options {
 	o := cache.Options{DefaultTransform: trim}
 	for _, name := range namespaces {
@@ -21,8 +21,8 @@ func CacheOptions(namespaces []string) cache.Options {
 	return o
 }
 
-// FleetObjects are more options of that cache, for ByObject, if Config.Fleet is set: reports are
-// watched in the namespaces of all clusters.
+// FleetObjects returns more options of that cache, for ByObject, if Config.Fleet is set: it
+// watches reports in all namespaces, so in those of all clusters.
 func FleetObjects() map[client.Object]cache.ByObject {
 	everywhere := map[string]cache.Config{cache.AllNamespaces: {}}
 	return map[client.Object]cache.ByObject{&v1alpha1.GridReport{}: {Namespaces: everywhere}}

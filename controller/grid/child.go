@@ -33,9 +33,9 @@ type child interface {
 	client.Object
 	// decode reads it from a decoded JSON object.
 	decode(map[string]any) error
-	// read is what expand reads of it. It shares everything with the object, which never changes.
+	// Returns what expand reads of it, which shares everything with the object: that never changes.
 	read() expand.Live
-	// owner is the name of the Grid that the object belongs to, or may belong to; "" if there is none.
+	// Returns the name of the Grid that the object belongs to, or may belong to, "" for none.
 	owner() string
 }
 
@@ -103,7 +103,7 @@ func (r *reduced[T, P]) decode(object map[string]any) error {
 	return r.reduce(o)
 }
 
-// MarshalJSON is an error.
+// MarshalJSON returns an error, because only a part of the object was kept.
 func (r *reduced[T, P]) MarshalJSON() ([]byte, error) {
 	return nil, fmt.Errorf("writing %s/%s: only a part of it was kept", r.Namespace, r.Name)
 }
@@ -132,7 +132,7 @@ func (r *reduced[T, P]) reduce(o P) error {
 	return nil
 }
 
-// gridKind is the kind of Grid of which an object may be a child.
+// Returns the kind of Grid that may have an object as a child.
 func gridKind(o client.Object) expand.Kind {
 	switch o.(type) {
 	case *appsv1.Deployment:

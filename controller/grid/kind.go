@@ -22,16 +22,16 @@ type kind struct {
 	newChild  func() child
 	newChilds func() client.ObjectList
 	read      func(client.Object) expand.Grid
-	// status is a Grid's whole status, of the Go type of its field; written is that field; common
-	// is the part of either that expand reads again.
+	// status returns a Grid's whole status, of the Go type of its field; written returns that
+	// field; common returns the part of either that expand reads again.
 	status  func(expand.Observed) any
 	written func(client.Object) any
 	common  func(any) v1.WorkloadGridStatus
-	// withRemovals is a status with other removals; a ServiceGrid has none.
+	// withRemovals returns a status with other removals; a ServiceGrid has none.
 	withRemovals func(any, []v1.Removal) any
 }
 
-// units: its children are in units, so it watches Nodes.
+// Reports whether the kind's children are in units, so that its controller watches Nodes.
 func (k kind) units() bool { return k.name != expand.ServiceGrid }
 
 func kinds() []kind { return []kind{deploymentGrid(), statefulSetGrid(), serviceGrid()} }
@@ -104,8 +104,8 @@ func reader[G client.Object](from func(G) expand.Grid) func(client.Object) expan
 	return func(o client.Object) expand.Grid { return from(o.(G)) }
 }
 
-// Scheme is the scheme of a manager for Add. It has Deployments, StatefulSets and Services only as
-// reduced objects.
+// Scheme returns the scheme of a manager for Add. It has Deployments, StatefulSets and Services
+// only as reduced objects.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for kind, types := range map[expand.Kind][2]runtime.Object{

@@ -86,7 +86,7 @@ type prunedTemplates struct {
 
 func newMemory() *memory { return &memory{grids: map[types.NamespacedName]*remembered{}} }
 
-// watchedSince is since when the controller has watched the cluster: its caches have synced and it
+// Returns since when the controller has watched the cluster: its caches have synced and it
 // leads. The result is a whole second, as times in messages are.
 func (m *memory) watchedSince(now time.Time) time.Time {
 	m.mu.Lock()
@@ -97,7 +97,7 @@ func (m *memory) watchedSince(now time.Time) time.Time {
 	return m.watched
 }
 
-// of is what is remembered of a Grid; nothing of an earlier one with the same name.
+// Returns what is remembered of a Grid. Nothing is kept of an earlier one with the same name.
 func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +112,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	return r
 }
 
-// uid is the UID of a Grid that is remembered.
+// Returns the UID of a Grid, "" if the Grid is not remembered.
 func (m *memory) uid(name types.NamespacedName) types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +135,7 @@ func (m *memory) setCollisions(r *remembered, names []string) {
 	r.collisions = names
 }
 
-// waiting are the Grids that want a name that a foreign object occupies.
+// Returns the Grids that want the name that a foreign object occupies.
 func (m *memory) waiting(object types.NamespacedName) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +148,7 @@ func (m *memory) waiting(object types.NamespacedName) []types.NamespacedName {
 	return grids
 }
 
-// misplacedPods are the Pods of a Grid on Nodes outside their units, by node and name.
+// Returns the Pods of a Grid on Nodes outside their units, sorted by Node and name.
 func (m *memory) misplacedPods(r *remembered) []expand.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,7 +201,7 @@ func (m *memory) dropMisplaced(r *remembered, pod types.UID) {
 	delete(r.misplaced, pod)
 }
 
-// withMisplaced are the Grids that have misplaced Pods on a Node.
+// Returns the Grids that have misplaced Pods on a Node.
 func (m *memory) withMisplaced(node string) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,9 +229,9 @@ func (r *remembered) wrote(before string, child expand.Live) {
 	r.answers[child.Name] = answer{older: older, child: child}
 }
 
-// olderThan are the resourceVersions that a cache may still show after our write: the version
-// before it, and the versions before our earlier writes that the cache may not have seen. last is
-// the result of the latest of those.
+// Returns the resourceVersions that a cache may still show after our write: the version before
+// it, and the versions before our earlier writes that the cache may not have seen. last is the
+// result of the latest of those.
 func olderThan(after, before, last string, earlier map[string]bool) map[string]bool {
 	older := map[string]bool{before: true, last: true}
 	maps.Copy(older, earlier)
@@ -240,8 +240,8 @@ func olderThan(after, before, last string, earlier map[string]bool) map[string]b
 	return older
 }
 
-// newest is a child of the cache, or the result of our write to it if the cache does not show that
-// yet.
+// Returns a child as the cache has it, or the result of our write to it if the cache does not
+// show that yet.
 func (r *remembered) newest(cached expand.Live) expand.Live {
 	known, ok := r.answers[cached.Name]
 	if !ok {
@@ -280,7 +280,7 @@ func (r *remembered) wroteStatus(before, after string, status any) {
 	r.status = &writtenStatus{older: olderThan(after, before, last.version, last.older), version: after, status: status}
 }
 
-// statusAt is the status that we wrote last, if the cached Grid is older; else nil.
+// Returns the status that we wrote last if the cached Grid is older, else nil.
 func (r *remembered) statusAt(cached string) any {
 	if r.status == nil {
 		return nil
@@ -293,7 +293,7 @@ func (r *remembered) statusAt(cached string) any {
 	return r.status.status
 }
 
-// prunedFor are the templates that were removed, as long as the cached Grid has them or the status
+// Returns the templates that were removed, as long as the cached Grid has them or the status
 // does not name them.
 func (r *remembered) prunedFor(generation int64, named []string) []string {
 	done := !slices.ContainsFunc(r.pruned.names, func(name string) bool { return !slices.Contains(named, name) })

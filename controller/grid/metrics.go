@@ -17,7 +17,7 @@ type Metrics struct {
 	steps                                                 *prometheus.CounterVec
 }
 
-// NewMetrics is metrics of no Grid yet.
+// NewMetrics returns metrics that count no Grid yet.
 func NewMetrics() *Metrics {
 	grid := []string{"kind", "namespace", "name"}
 	gauge := func(name, help string) *prometheus.GaugeVec {
@@ -39,14 +39,14 @@ func (m *Metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.unitsLost, m.unitsFailed, m.unitsOffline, m.misplaced, m.held, m.steps}
 }
 
-// Describe is for the registry.
+// Describe sends the descriptions of all metrics to the registry.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range m.all() {
 		c.Describe(to)
 	}
 }
 
-// Collect is for the registry.
+// Collect sends the values of all metrics to the registry.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for _, c := range m.all() {
 		c.Collect(to)

@@ -28,8 +28,8 @@ func wishes() predicate.Predicate {
 	}}
 }
 
-// wishVersion differs if two versions of a Grid differ in more than the status. The text is only to
-// be compared.
+// Returns a text that differs if two versions of a Grid differ in more than the status. It is
+// only to be compared.
 func wishVersion(o client.Object) string {
 	return fmt.Sprintf("%s %d %t %q %q", // maps are printed in order
 		o.GetUID(), o.GetGeneration(), o.GetDeletionTimestamp() != nil, o.GetLabels(), o.GetAnnotations())
@@ -99,11 +99,11 @@ type (
 	nodeHandler  = handler.TypedFuncs[*corev1.Node, reconcile.Request]
 )
 
-// movedKeys are the keys by which a Node has changed its unit.
+// Returns the keys by which a Node has changed its unit.
 func movedKeys(old, new *corev1.Node) []string { return changedKeys(old.Labels, new.Labels) }
 
-// reachedKeys are the keys by which units have changed: those of movedKeys, and all keys of a Node
-// that has become ready or is ready no more. Heartbeats change nothing.
+// Returns the keys by which units have changed: those of movedKeys, and all keys of a Node that
+// has become ready or is no longer ready. Heartbeats change nothing.
 func reachedKeys(old, new *corev1.Node) []string {
 	if isReady(old) == isReady(new) {
 		return movedKeys(old, new)
@@ -113,7 +113,7 @@ func reachedKeys(old, new *corev1.Node) []string {
 	return slices.Compact(keys)
 }
 
-// changedKeys are the keys whose values differ, sorted. An empty value is none.
+// Returns the keys whose values differ, sorted. An empty value counts as a missing key.
 func changedKeys(old, new map[string]string) []string {
 	var keys []string
 	for key, value := range old {
@@ -137,7 +137,7 @@ func (r *reconciler) wakeByKey(ctx context.Context, _ string, keys []string, q q
 	}
 }
 
-// byKeys are the Grids of a kind that form units by one of some keys.
+// Returns the Grids of a kind that form units by one of some keys.
 func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) []types.NamespacedName {
 	var found []types.NamespacedName
 	for _, key := range keys {
