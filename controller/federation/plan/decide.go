@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Decide says which Grids are to be in which cluster, what to write for it, and what to report.
+// Decide returns which Grids are to be in which cluster, what to write for it, and what to
+// report.
 //
 // A Grid gets the finalizer first, is then listed in the status of the cluster, and only then sent.
 // So each Grid in a bundle has a finalizer and is listed. It is removed from the bundle first, then
@@ -97,7 +98,7 @@ func (m *member) selects(c *Content) bool {
 	return m.answers[c.Selector]
 }
 
-// answersFor are the answers that are known of clusters with the same labels.
+// Returns by selector what is known of clusters with the same labels, which share this map.
 func (f *fleet) answersFor(of map[string]string) map[string]bool {
 	key := labels.FormatLabels(of) // sorted
 	if f.selected[key] == nil {
@@ -117,7 +118,7 @@ func sortedGrids(all []Grid) []*Grid {
 	return sorted
 }
 
-// earlier is the smaller of two durations of which 0 is never.
+// Returns the shorter of two durations. 0 means never.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

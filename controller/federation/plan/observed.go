@@ -13,7 +13,7 @@ type Ref struct {
 	UID                   string
 }
 
-// String is the kind, and namespace/name.
+// String returns the kind, and namespace/name.
 func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
 
 // Grid is a Grid of the hub. The Content of one that has neither the label superedge.io/fed: "yes"

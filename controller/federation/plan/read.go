@@ -31,8 +31,8 @@ const (
 	maxRequirements = 20
 )
 
-// Read is a Grid of the hub as a dynamic client reads it. hub is the UID of the hub's Namespace
-// kube-system.
+// Read returns a Grid of the hub from the object that a dynamic client has read. hub is the UID
+// of the hub's Namespace kube-system.
 func Read(hub string, o *unstructured.Unstructured) Grid {
 	return Grid{
 		Ref:      Ref{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())},
@@ -140,7 +140,7 @@ func isWanted(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated && !represents
 }
 
-// kinds are those of which objects are sent.
+// Returns the kinds whose objects are sent.
 func kinds() []string { return []string{"DeploymentGrid", "ServiceGrid", "StatefulSetGrid"} }
 
 func parseSelector(text string) (labels.Selector, string) {
@@ -175,7 +175,7 @@ type copiedMetadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// copyOf is a Grid as it is sent, and its revision; or why it cannot be sent.
+// Returns a Grid as it is sent, and its revision, or why it cannot be sent.
 func copyOf(hub string, o *unstructured.Unstructured, namespace string) (text []byte, revision, fault string) {
 	c := copied{APIVersion: v1.GroupVersion().String(), Kind: o.GetKind(), Spec: o.Object["spec"], Metadata: copiedMetadata{
 		Name: o.GetName(), Namespace: namespace, Labels: Kept(o.GetLabels()), Annotations: Kept(o.GetAnnotations()),
@@ -211,7 +211,7 @@ func encode(o any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// Kept are the labels or annotations that a copy has too.
+// Kept returns the labels or annotations that a copy has too.
 func Kept(all map[string]string) map[string]string {
 	copies := map[string]string{}
 	for key, value := range all {
@@ -222,7 +222,7 @@ func Kept(all map[string]string) map[string]string {
 	return copies
 }
 
-// droppedKeys are about this cluster alone.
+// Returns the keys that are about this cluster alone.
 func droppedKeys() []string {
 	return []string{
 		v1alpha1.LabelFederated, v1alpha1.LabelHub,
@@ -232,7 +232,7 @@ func droppedKeys() []string {
 	}
 }
 
-// droppedDomains are those of tools that would take the copy for an object of their own and delete
+// Returns the domains of tools that would take the copy for an object of their own and delete
 // it, or that would leave it out or change it when it is applied.
 func droppedDomains() []string {
 	return []string{

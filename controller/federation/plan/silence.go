@@ -18,8 +18,9 @@ type silence struct {
 	recheck time.Duration
 }
 
-// silenceOf tells by the clock of this process alone. A process that has just begun counts from
-// then, unless the status says that the cluster was silent, and nothing has come since.
+// Decides by the clock of this process alone whether the cluster is silent. A process that has
+// just begun counts from then, unless the status says that the cluster was silent, and nothing
+// has come since.
 func (m *member) silenceOf() silence {
 	before := silence{since: m.last.SilentSince, renewal: m.last.LastRenewal}
 	h := m.Heartbeat
@@ -42,8 +43,8 @@ func (m *member) silenceOf() silence {
 	return silence{since: second(h.Heard), renewal: h.Renewal}
 }
 
-// second is a time as a status has it, to the second, so that it is equal to itself after it was
-// written.
+// Returns a time as a status has it, cut to the second, so that it is equal to itself after it
+// was written.
 func second(t time.Time) *metav1.Time {
 	to := metav1.NewTime(t.UTC().Truncate(time.Second))
 	return &to
