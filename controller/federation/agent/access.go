@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// newAccess is to an API server, with a cache that ends with ctx. It is asked which kinds it has,
-// unless the options have a Mapper.
+// Returns access to an API server, with a cache that ends with ctx. It asks the API server which
+// kinds it has, unless the options have a Mapper.
 func newAccess(ctx context.Context, config *rest.Config, options cache.Options) (Access, error) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {

@@ -86,7 +86,7 @@ type Agent struct {
 	live       map[delivery.Key]client.Object // the Grids of the cluster, of this round; nil: not read
 }
 
-// New is an agent that has not begun.
+// New returns an agent that has not begun.
 func New(c Config) *Agent {
 	a := &Agent{
 		Config: c, changed: make(chan struct{}, 1), unpacked: map[string]delivery.Bundle{}, needed: map[string]delivery.Bundle{},
@@ -138,8 +138,8 @@ func (a *Agent) tell(err error) {
 	a.Log.Warn("a round of the agent failed; it tries again", "cluster", a.Cluster, "err", err, "hint", hint)
 }
 
-// wait waits for a change, at most for a time; false: ctx has ended. Changes that come at once are
-// one.
+// Waits for a change, at most for a time, and reports false if ctx has ended. Changes close
+// together are one.
 func (a *Agent) wait(ctx context.Context, longest time.Duration) bool {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()

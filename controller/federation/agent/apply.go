@@ -59,7 +59,7 @@ func (a *Agent) applySet(ctx context.Context, set string, objects []delivery.Obj
 	return wrap(doing, a.describe(ctx, set, spec, suspend))
 }
 
-// describe says where the archive of a copy is, and what Flux is to do with it.
+// Writes where the archive of a copy is, and what Flux is to do with it.
 func (a *Agent) describe(ctx context.Context, set string, spec v1alpha1.GridBundleSpec, suspend bool) error {
 	if err := a.describeArtifact(ctx, set, spec); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (a *Agent) describe(ctx context.Context, set string, spec v1alpha1.GridBund
 	return a.describeKustomization(ctx, set, suspend)
 }
 
-// copyOf is the copy of a set; nil: there is none.
+// Returns the copy of a set, nil if it does not exist.
 func (a *Agent) copyOf(ctx context.Context, set string) (*v1alpha1.GridBundle, error) {
 	old := &v1alpha1.GridBundle{}
 	err := a.Engine.Client.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: copyName(set)}, old)
@@ -98,7 +98,7 @@ func (a *Agent) copySet(ctx context.Context, set string, old *v1alpha1.GridBundl
 // labelApplied is on a copy: the name of the FleetCluster.
 const labelApplied = "superedge.io/applied-to"
 
-// pack is a set as files, with a revision over them.
+// Returns a set as files, a revision over them, and how many of them are Grids.
 func pack(objects []delivery.Object) (revision string, files [][]byte, grids int32) {
 	sum := sha256.New()
 	for _, o := range objects {
@@ -112,7 +112,7 @@ func pack(objects []delivery.Object) (revision string, files [][]byte, grids int
 	return hex.EncodeToString(sum.Sum(nil)[:8]), files, grids
 }
 
-// describeArtifact says where the archive is, if that is not said.
+// Writes where the archive is, unless that is written already.
 func (a *Agent) describeArtifact(ctx context.Context, set string, spec v1alpha1.GridBundleSpec) error {
 	url := a.ArtifactURL + archivePath(a.Namespace, copyName(set), spec.Digest)
 	now, err := a.find(ctx, newObject(artifactKind(), a.Namespace, fluxName(set)))
@@ -133,7 +133,7 @@ func (a *Agent) describeArtifact(ctx context.Context, set string, spec v1alpha1.
 	return wrap("writing the status of the ExternalArtifact", err)
 }
 
-// describeKustomization says what Flux is to apply, if that is not said.
+// Writes what Flux is to apply, unless that is written already.
 func (a *Agent) describeKustomization(ctx context.Context, set string, suspend bool) error {
 	want := kustomization(a.Namespace, set, suspend, a.KubeConfig)
 	now, err := a.find(ctx, want)
@@ -151,7 +151,7 @@ func (a *Agent) describeKustomization(ctx context.Context, set string, suspend b
 
 var errWait = errors.New("not yet")
 
-// covers: every field that is wanted has its value; others, of defaults, do not count.
+// Reports whether every field that is wanted has its value; others, of defaults, do not count.
 func covers(now, want any) bool {
 	w, isMap := want.(map[string]any)
 	if !isMap {
@@ -288,7 +288,7 @@ func (a *Agent) removeKustomization(ctx context.Context, k *unstructured.Unstruc
 	return client.IgnoreNotFound(a.Engine.Client.Delete(ctx, k))
 }
 
-// find reads an object of Flux from the cache; nil: there is none.
+// Reads an object of Flux from the cache, and returns nil if it does not exist.
 func (a *Agent) find(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	found := newObject(o.GroupVersionKind(), o.GetNamespace(), o.GetName())
 	err := a.Engine.Client.Get(ctx, client.ObjectKeyFromObject(o), found)

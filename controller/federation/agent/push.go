@@ -60,7 +60,7 @@ const (
 	excessPause   = 10 * time.Minute
 )
 
-// NewPush is ready to start.
+// NewPush returns a Push that is ready to start.
 func NewPush(c PushConfig) *Push {
 	return &Push{
 		PushConfig: c, changed: make(chan struct{}, 1), places: make(chan struct{}, maxDetaching),
@@ -68,7 +68,7 @@ func NewPush(c PushConfig) *Push {
 	}
 }
 
-// NeedLeaderElection is true: one agent works for a cluster.
+// NeedLeaderElection returns true: one agent works for a cluster.
 func (p *Push) NeedLeaderElection() bool { return true }
 
 // Detached reports whether nothing of Flux is left for a FleetCluster, so that its deletion leaves
@@ -253,8 +253,8 @@ type secretRead struct {
 	err        error
 }
 
-// kubeConfig reads the Secret of a FleetCluster, but no more often than each 30 s if the
-// FleetCluster is the same; fresh: now.
+// Reads the Secret of a FleetCluster, but no more often than each 30 s if the FleetCluster is
+// the same. fresh reports whether it was read now.
 func (p *Push) kubeConfig(ctx context.Context, c *v1alpha1.FleetCluster) (read secretRead, fresh bool) {
 	now := p.Now()
 	if known, found := p.secrets[c.UID]; found && known.generation == c.Generation && now.Sub(known.at).Abs() < secretEach {

@@ -33,7 +33,7 @@ const (
 	fetchTimeout = 30 * time.Second
 )
 
-// NeedLeaderElection is false: every replica serves.
+// NeedLeaderElection returns false: every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until ctx ends.
@@ -60,7 +60,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// archivePath is the path of an archive: /NAMESPACE/COPY/DIGEST.tar.gz.
+// Returns the path of an archive: /NAMESPACE/COPY/DIGEST.tar.gz.
 func archivePath(namespace, copied, digest string) string {
 	return "/" + namespace + "/" + copied + "/" + strings.TrimPrefix(digest, "sha256:") + ".tar.gz"
 }
