@@ -98,7 +98,7 @@ func Add(m manager.Manager, c Config) error {
 	return nil
 }
 
-// everything is the one thing to reconcile.
+// Returns the request for the one thing to reconcile.
 func everything() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 }
@@ -115,7 +115,7 @@ func together() handler.EventHandler {
 	}
 }
 
-// pauseOf is for how long a change can wait; old is nil if the object is new, and new if it is
+// Returns for how long a change can wait; old is nil if the object is new, and new if it is
 // gone.
 func pauseOf(old, new client.Object) time.Duration {
 	if old == nil || new == nil {
@@ -144,8 +144,8 @@ func wishes() predicate.Predicate {
 	}
 }
 
-// wishVersion differs if two versions of a Grid differ in more than the status. The text is only to
-// be compared.
+// Returns a text that differs if two versions of a Grid differ in more than the status. It is
+// only to be compared.
 func wishVersion(o client.Object) string {
 	return fmt.Sprintf("%s %d %t %q %q %q", // maps are printed in order
 		o.GetUID(), o.GetGeneration(), o.GetDeletionTimestamp() != nil, o.GetFinalizers(), o.GetLabels(), o.GetAnnotations())

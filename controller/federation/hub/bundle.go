@@ -50,8 +50,9 @@ type unfit map[content]*v1alpha1.Problem
 // content is the name and the revision of a bundle, by which equal ones are known.
 type content struct{ name, revision string }
 
-// sendings are the writes of all bundles whose Grids have their finalizers. Equal ones follow each
-// other, so that few archives are in memory at the same time.
+// Returns the bundles to write, whose Grids all have their finalizers, and those to delete.
+// Equal ones follow each other, so that few archives are in memory at the same time. The
+// bundles that cannot be written yet are noted as unsent.
 func (e *execution) sendings(targets []*target) []*sending {
 	equal, still := map[content]*packed{}, unfit{}
 	var all []*sending
@@ -142,7 +143,7 @@ func (p *packed) used() {
 	}
 }
 
-// object is the GridBundle for one cluster.
+// Returns the GridBundle for one cluster.
 func (p *packed) object(s *sending) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"grids": int64(p.Grids), "digest": p.digest, "archive": p.text,
@@ -159,7 +160,7 @@ func typeOfBundle() metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "GridBundle"}
 }
 
-// problem is a reason with a message of bounded length.
+// Returns a Problem with a message of bounded length.
 func problem(reason, format string, args ...any) *v1alpha1.Problem {
 	return &v1alpha1.Problem{Reason: reason, Message: excerpt.Fit(fmt.Sprintf(format, args...), maxMessage)}
 }

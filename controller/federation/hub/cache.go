@@ -22,9 +22,9 @@ const annotationSize = "archive-size"
 // maxHeartbeat is how many bytes of a member's heartbeat are read.
 const maxHeartbeat = 16 << 10
 
-// ByObject are options for the manager's cache: GridBundles are kept without their archives, of
-// Leases only those of the fleet are read, and of these and of Namespaces only what is used. An
-// archive is to be read from the API server. GridReports are not among these options.
+// ByObject returns options for the manager's cache: it keeps GridBundles without their archives,
+// reads only the Leases of the fleet, and keeps of these and of Namespaces only what is used. An
+// archive must be read from the API server. GridReports are not among these options.
 func ByObject() map[client.Object]cache.ByObject {
 	ofFleet := labels.NewSelector()
 	if r, err := labels.NewRequirement(v1alpha1.LabelCluster, selection.Exists, nil); err == nil { // the key is valid
@@ -38,14 +38,14 @@ func ByObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// newNamespace is a Namespace of which only the metadata is read.
+// Returns an empty Namespace to read only its metadata.
 func newNamespace() *metav1.PartialObjectMetadata {
 	n := &metav1.PartialObjectMetadata{}
 	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return n
 }
 
-// identity is the metadata by which an object is known.
+// Returns the metadata by which an object is known.
 func identity(o metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp,

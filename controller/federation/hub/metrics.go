@@ -58,7 +58,7 @@ func summarize(l lists, statuses map[string]v1alpha1.FleetClusterStatus) *summar
 	return s
 }
 
-// NewMetrics is metrics of no FleetCluster yet.
+// NewMetrics returns metrics that count no FleetCluster yet.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		clusters: prometheus.NewDesc(metricsPrefix+"_clusters",
@@ -73,7 +73,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Describe is for the registry.
+// Describe sends the descriptions of all metrics to the registry.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	to <- m.clusters
 	to <- m.grids
@@ -81,7 +81,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	m.writes.Describe(to)
 }
 
-// Collect is for the registry.
+// Collect sends the values of all metrics to the registry.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.writes.Collect(to)
 	s := m.summary.Load()
