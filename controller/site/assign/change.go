@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// ReadAnnotations are the keys of annotations of Nodes that decisions about these units read or
-// write.
+// ReadAnnotations returns the keys of annotations of Nodes that decisions about these units
+// read or write.
 func ReadAnnotations(units []*v1alpha2.NodeUnit) sets.Set[string] {
 	keys := sets.New(v1alpha2.AnnotationTaints, v1alpha2.AnnotationKeptLabels, v1alpha2.AnnotationAllowRemoval)
 	for _, u := range units {

@@ -74,7 +74,7 @@ func newDecision(observed Observed) *decision {
 	return d
 }
 
-// findUnits says which units each group holds, and which have to be made.
+// Decides which units each group holds, and which have to be made.
 func (d *decision) findUnits() {
 	for _, g := range d.groups {
 		find := g.find(d.nodes, d.unitByName)

@@ -21,10 +21,10 @@ type found struct {
 	nodes []string          // their names
 }
 
-// FindName is the name of the unit for Nodes with these values of the sorted keys: the values
-// joined by "-", as in SuperEdge. If that is not valid as an object's name and a label, it is its
-// SHA-1 in hexadecimal. SuperEdge does that for "/" and for 64 characters and more, and failed for
-// capitals and "_" (S-08).
+// FindName returns the name of the unit for Nodes with these values of the sorted keys: the
+// values joined by "-", as in SuperEdge. If that is not valid as an object's name and a label,
+// it returns its SHA-1 in hexadecimal. SuperEdge does that for "/" and for 64 characters and
+// more, and failed for capitals and "_" (S-08).
 func FindName(values []string) string {
 	name := strings.Join(values, "-")
 	if len(name) > v1alpha2.MaxName || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -33,7 +33,7 @@ func FindName(values []string) string {
 	return name
 }
 
-// keysHash is the value of LabelKeysHash.
+// Returns the value of LabelKeysHash.
 func keysHash(sortedKeys []string) string { return sha1Hex(strings.Join(sortedKeys, "")) }
 
 func sha1Hex(s string) string {
@@ -41,9 +41,9 @@ func sha1Hex(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// find are the units that the group's keys ask for, by name. A Node that lacks a key, or has an
-// empty value, asks for none. If two combinations of values result in one name, the one for which
-// the unit exists gets it, else the first by its values.
+// Returns the units that the group's keys ask for, by name. A Node that lacks a key, or has an
+// empty value, asks for none. If two combinations of values result in one name, the one for
+// which the unit exists gets it, else the first by its values.
 func (g *group) find(nodes []*Node, exists map[string]*unit) map[string]found {
 	if len(g.keys) == 0 || g.leaving() || v1alpha2.ValidateName(g.Name) != nil {
 		return nil
@@ -115,7 +115,7 @@ func (g *group) isMadeFor(u *unit, f found) bool {
 	return u.Labels[v1alpha2.LabelKeysHash] == keysHash(g.keys) && u.Spec.Selector != nil && maps.Equal(u.Spec.Selector.MatchLabels, f.pairs)
 }
 
-// create are the units that groups have found and that do not exist. Each has an owner reference to
+// Returns the units that groups have found and that do not exist. Each has an owner reference to
 // every group that wants it, so that garbage collection removes it after the last of them. Two
 // groups that want one name for different Nodes are a conflict, and the first by name wins (S-08).
 func create(groups []*group, finds []map[string]found, exists map[string]*unit) []*v1alpha2.NodeUnit {
@@ -159,7 +159,7 @@ func (g *group) owner() metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: v1alpha2.GroupVersion().String(), Kind: kindGroup, Name: g.Name, UID: g.UID}
 }
 
-// newDefault is the unit of all Nodes, as SuperEdge makes it.
+// Returns the unit of all Nodes, as SuperEdge makes it.
 func newDefault(name string) *v1alpha2.NodeUnit {
 	return &v1alpha2.NodeUnit{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -34,8 +34,8 @@ func newInUse(uses *Uses, units map[string]*unit, groups map[string]*group) inUs
 	return i
 }
 
-// keeps are the labels that the Node keeps unless a unit asks for the key; nil: none. Labels whose
-// value is empty are no unit for any Service and are not kept.
+// Returns the labels that the Node keeps unless a unit asks for the key, nil if it keeps no
+// label. Labels whose value is empty are no unit for any Service and are not kept.
 func (i inUse) keeps(n *Node) map[string]string {
 	var kept map[string]string
 	lost := unknown
@@ -101,7 +101,7 @@ func (i inUse) vanished(key, value string, n *Node, lost *evidence) bool {
 	return *lost == lostUnit
 }
 
-// carriesLostMark: the Node has been in a unit that is gone. What that unit's setNode said cannot
+// Reports whether the Node has been in a unit that is gone. What that unit's setNode said cannot
 // be read any more, so any label of ours that no unit asks for may be from it. A mark that is
 // itself kept from earlier proves nothing.
 func (i inUse) carriesLostMark(n *Node) bool {
@@ -143,7 +143,7 @@ func (i inUse) allowed(key, value string, n *Node) bool {
 	return false
 }
 
-// readKeys reads label keys that are separated by commas; nil: none.
+// Reads label keys that are separated by commas; nil for an empty text.
 func readKeys(text string) sets.Set[string] {
 	if text == "" {
 		return nil

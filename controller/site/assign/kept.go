@@ -53,8 +53,9 @@ func (k kept) sorted() []labelPair {
 	})
 }
 
-// report tells the group that the key names, and the units that the key or the value names, those
-// that are being deleted included. Labels of which no object is left are in the summary alone.
+// Reports the labels to the group that the key names, and to the units that the key or the value
+// names, also if these are being deleted. Labels without such an object are in the summary
+// alone.
 func (k kept) report(units map[string]*unit, groups map[string]*group, uses *Uses, summary *Summary) {
 	for _, label := range k.sorted() {
 		nodes := k[label]
@@ -80,8 +81,8 @@ func (k kept) report(units map[string]*unit, groups map[string]*group, uses *Use
 // reasonLabelKept is the reason of the condition InUse.
 const reasonLabelKept = "LabelKept"
 
-// remedy is the command that lets a kept label go. The Nodes are annotated where the object is
-// about to be gone.
+// Returns the command that lets a kept label go. It annotates the Nodes if the object is about
+// to be gone.
 func remedy(leaving bool, object, key string) string {
 	if leaving {
 		object = "nodes -l " + key

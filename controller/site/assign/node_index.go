@@ -41,7 +41,7 @@ func newNodeIndex(nodes []*Node, units []*unit) nodeIndex {
 	return x
 }
 
-// candidates are all Nodes that the selector can match, and as few others as the index excludes.
+// Returns all Nodes that the selector can match, and as few others as the index allows.
 func (x nodeIndex) candidates(s *v1alpha2.Selector) []*Node {
 	best := x.all
 	for _, r := range requirements(s) {
@@ -69,7 +69,7 @@ type requirement struct {
 	values []string
 }
 
-// requirements are those that an index can answer: exact values.
+// Returns the requirements of a selector that an index can answer: exact values.
 func requirements(s *v1alpha2.Selector) []requirement {
 	var all []requirement
 	for key, value := range s.MatchLabels {

@@ -71,7 +71,8 @@ func (u *unit) trusts(node string) bool {
 	return u.trustsAll || u.trustsListed && u.lists.Has(node)
 }
 
-// derives: the label key follows from the unit or from a group that holds it, or held it until now.
+// Reports whether the label key follows from the unit, or from a group that holds it or held it
+// until now.
 func (u *unit) derives(key string) bool {
 	return key == u.Name || u.Labels[key] == v1alpha2.GroupMark || slices.Contains(u.groups, key)
 }
@@ -164,8 +165,9 @@ func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
 	}
 }
 
-// put adds a request. lost: another unit has added a different one before. A request of a unit that
-// the Node could have chosen itself gives way to one of a unit that it could not.
+// Adds a request. lost reports whether another unit has added a different one before, which
+// stays. A request of a unit that the Node could have chosen itself gives way to one of a unit
+// that it could not.
 func put(into *map[string]request, key string, mine request) (before request, lost bool) {
 	before, taken := (*into)[key]
 	if !taken {

@@ -88,7 +88,7 @@ type Refused struct {
 	Note  string
 }
 
-// recheckAt has the decision repeated at a time; zero is never.
+// Requests that the decision is repeated at a time; zero means never.
 func (p *Plan) recheckAt(at, now time.Time) {
 	if at.IsZero() {
 		return

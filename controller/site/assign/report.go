@@ -22,7 +22,8 @@ func (r *report) add(condition, reason, message string) {
 // shownFindings is how many findings a condition's message spells out.
 const shownFindings = 5
 
-// conditions are what is wrong, by type. A condition that existed before keeps its time. None: nil.
+// Returns the conditions of what is wrong, sorted by type, nil if nothing is. A condition that
+// existed before keeps its time.
 func (r *report) conditions(before []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
 	var types []string
 	for _, f := range r.all {
@@ -43,7 +44,7 @@ func (r *report) conditions(before []metav1.Condition, generation int64, now met
 	return out
 }
 
-// say is the reason of a condition and its findings in one message, in a fixed order.
+// Returns the reason of a condition and its findings in one message, in a fixed order.
 func (r *report) say(condition string) (reason, message string) {
 	var messages []string
 	for _, f := range r.all {

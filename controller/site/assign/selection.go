@@ -23,9 +23,9 @@ type selection struct {
 	notes   map[string]string // annotations
 }
 
-// selects are the units that hold a Node in addition to the given members, both sorted by name.
-// They join one after the other. A unit does not join, and that is reported, if what it sets would
-// stop a selector that has matched from matching.
+// Returns the units that hold a Node, sorted by name: the given members, and the entangled units
+// that join them, one after the other. A unit does not join, and that is reported, if what it
+// sets would stop a selector that has matched from matching. given is sorted by name.
 func selects(n *Node, keeps map[string]string, given, entangled []*unit) []*unit {
 	s := &selection{node: n, keeps: keeps, members: given, chosen: map[*unit]bool{}}
 	s.labels, s.notes = s.carries(s.members)
@@ -62,7 +62,7 @@ func (s *selection) join(u *unit) (by *unit) {
 	return nil
 }
 
-// carries is what the Node has while these units hold it. If several ask for one key, the first
+// Returns what the Node has while these units hold it. If several ask for one key, the first
 // wins, and a wish does not overwrite what others have set.
 func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 	asked := newNodeRequests()
@@ -98,7 +98,7 @@ func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 	return labels, with(n.Annotations, n.Owned.Annotations.Difference(n.Foreign.Annotations), asked.annotations)
 }
 
-// with is what a Node has without what is ours alone, and with what is requested.
+// Returns what a Node has, without what is ours alone, and with what is requested.
 func with(has map[string]string, ours sets.Set[string], requested map[string]request) map[string]string {
 	out := map[string]string{}
 	for key, value := range has {
