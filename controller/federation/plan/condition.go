@@ -191,7 +191,8 @@ func (m *member) noteTexts() (all []string) {
 	return all
 }
 
-// Names Grids that the cluster still reports though the hub has withdrawn them, "" without any.
+// Returns a message that names Grids which the cluster still reports though the hub has withdrawn
+// them, "" if it reports no such Grid.
 func (m *member) leaving() string {
 	var stuck, others []string
 	for _, uid := range m.withdrawn {

@@ -161,7 +161,7 @@ func (m *member) problemTexts() []string {
 	return all
 }
 
-// Returns a reason that a member gives, or Unknown unless the API server takes it as one.
+// Returns a reason that a member gives, or Unknown if the API server would not take it as one.
 func wordOf(reason string) string {
 	plain := !strings.ContainsFunc(reason, func(r rune) bool { return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') })
 	if !plain || reason == "" || len(reason) > 64 {
@@ -170,7 +170,7 @@ func wordOf(reason string) string {
 	return reason
 }
 
-// Joins some texts about what is wrong, and adds how many more of all there are.
+// Joins some of all texts about what is wrong, and adds how many more there are.
 func texts(some []string, all int) string {
 	text := strings.Join(some, "; ")
 	if more := all - len(some); more > 0 {
