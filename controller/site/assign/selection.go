@@ -23,9 +23,9 @@ type selection struct {
 	notes   map[string]string // annotations
 }
 
-// Returns the units that hold a Node, sorted by name: the given members, and the entangled units
-// that join them, one after the other. A unit does not join, and that is reported, if what it
-// sets would stop a selector that has matched from matching. given is sorted by name.
+// Returns the units that hold a Node: the given members, and the entangled units that join them,
+// one after the other. A unit does not join, and that is reported, if what it sets would stop a
+// selector that has matched from matching. Both parameters and the result are sorted by name.
 func selects(n *Node, keeps map[string]string, given, entangled []*unit) []*unit {
 	s := &selection{node: n, keeps: keeps, members: given, chosen: map[*unit]bool{}}
 	s.labels, s.notes = s.carries(s.members)
