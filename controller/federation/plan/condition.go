@@ -191,8 +191,8 @@ func (m *member) noteTexts() (all []string) {
 	return all
 }
 
-// Returns a message that names Grids which the cluster still reports though the hub has withdrawn
-// them, "" if it reports no such Grid.
+// Returns a message that names Grids which the cluster still reports though the hub has
+// withdrawn them, "" if it reports no such Grid.
 func (m *member) leaving() string {
 	var stuck, others []string
 	for _, uid := range m.withdrawn {
