@@ -57,7 +57,7 @@ func live(o client.Object) (expand.Live, error) {
 	return l, nil
 }
 
-// Returns the labels or annotations that are read of a child: SuperEdge's except the fingerprint.
+// Returns the labels or annotations that are read of a child: SuperEdge's, no fingerprint.
 func superEdge(m map[string]string) expand.Pairs {
 	m = maps.Clone(m)
 	maps.DeleteFunc(m, func(name, _ string) bool {
