@@ -132,7 +132,7 @@ func (r *reduced[T, P]) reduce(o P) error {
 	return nil
 }
 
-// Returns the kind of Grid that may have an object as a child.
+// gridKind returns the kind of Grid that may have an object as a child.
 func gridKind(o client.Object) expand.Kind {
 	switch o.(type) {
 	case *appsv1.Deployment:

@@ -284,7 +284,7 @@ func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 	return l, nil
 }
 
-// Returns a child in the observed state, or a zero Live if there is none of that name.
+// seen returns a child in the observed state, or a zero Live if there is none of that name.
 func (e *execution) seen(name string) expand.Live {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -296,17 +296,18 @@ func (e *execution) seen(name string) expand.Live {
 	return expand.Live{}
 }
 
-// Returns an empty object to read all metadata of a child; a reduced object has little of it.
+// metadata returns an empty object to read all metadata of a child; a reduced object has little
+// of it.
 func (e *execution) metadata() *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(e.kind.name.Child())
 	return o
 }
 
-// Returns the resourceVersion of a child in the observed state, "" if it is not there.
+// version returns the resourceVersion of a child in the observed state, "" if it is not there.
 func (e *execution) version(name string) string { return e.seen(name).ResourceVersion }
 
-// Returns kind, namespace and name of a child, as messages have them.
+// child returns kind, namespace and name of a child, as messages have them.
 func (e *execution) child(name string) string {
 	return fmt.Sprintf("%s %s/%s", e.kind.name.Child().Kind, e.observed.Grid.Namespace, name)
 }

@@ -52,7 +52,7 @@ func addFleetIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// Returns the UID of the Grid that a report says it is about, "" if it names none.
+// reportedGrid returns the UID of the Grid that a report says it is about, "" if it names none.
 func reportedGrid(r *v1alpha1.GridReport) types.UID {
 	_, uid, _ := strings.Cut(r.Spec.From, "/")
 	return types.UID(uid)
@@ -64,7 +64,7 @@ func (r *reconciler) federationOff(o client.Object) bool {
 	return !r.distributes && o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated
 }
 
-// Returns what is known of the clusters that a Grid is distributed to, nil if it is not
+// fleet returns what is known of the clusters that a Grid is distributed to, nil if it is not
 // distributed. The result must not be written to.
 func (r *reconciler) fleet(ctx context.Context, o client.Object) ([]expand.Member, error) {
 	if !r.distributes {
@@ -101,8 +101,8 @@ func (r *reconciler) fleet(ctx context.Context, o client.Object) ([]expand.Membe
 	return fleet, nil
 }
 
-// Returns what is reported about a Grid, by the namespace of the report: whoever may write there
-// speaks for one cluster.
+// reports returns what is reported about a Grid, by the namespace of the report: whoever may
+// write there speaks for one cluster.
 func (r *reconciler) reports(ctx context.Context, o client.Object) (map[string]*expand.MemberReport, error) {
 	list := &v1alpha1.GridReportList{}
 	if err := r.client.List(ctx, list, client.MatchingFields{indexUID: string(o.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
@@ -159,7 +159,7 @@ func (r *reconciler) onReport() reportHandler {
 	}
 }
 
-// Returns the Grid of this kind with a UID, or no entry if there is no such Grid.
+// byUID returns the Grid of this kind with a UID, or no entry if there is no such Grid.
 func (r *reconciler) byUID(ctx context.Context, uid types.UID) (found []types.NamespacedName) {
 	grids := r.kind.newGrids()
 	err := r.client.List(ctx, grids, client.MatchingFields{indexUID: string(uid)}, client.UnsafeDisableDeepCopy)
@@ -200,8 +200,8 @@ func (r *reconciler) onCluster() clusterHandler {
 	}
 }
 
-// Returns the Grids about which two versions of a cluster's status differ, and all Grids if the
-// cluster has become silent or reports again.
+// changedGrids returns the Grids about which two versions of a cluster's status differ, and all
+// Grids if the cluster has become silent or reports again.
 func changedGrids(old, new *v1alpha1.FleetCluster) (changed []v1alpha1.ClusterGrid) {
 	if !old.Status.SilentSince.Equal(new.Status.SilentSince) {
 		return slices.Concat(old.Status.Grids, new.Status.Grids)

@@ -50,8 +50,8 @@ func nodeKeys(o client.Object) []string {
 	return keys
 }
 
-// Returns the index key of the Grid that an object may belong to: the UID of its controller,
-// else its selector label. It returns nil if the object has neither.
+// ownerKeys returns the index key of the Grid that an object may belong to: the UID of its
+// controller, else its selector label. It returns nil if the object has neither.
 func ownerKeys(l expand.Live) []string {
 	if l.Owner != "" {
 		return []string{byUID(l.Owner)}
@@ -66,12 +66,13 @@ func byUID(uid types.UID) string { return "uid/" + string(uid) }
 
 func byLabel(label string) string { return "label/" + label }
 
-// Returns the index keys by which a Grid finds its children.
+// childKeys returns the index keys by which a Grid finds its children.
 func childKeys(g expand.Grid) []string {
 	return []string{byUID(g.UID), byLabel(topology.LabelValue(g.Name))}
 }
 
-// Returns the name of the Grid of a kind that an object may belong to, "" if there is none.
+// ownerGrid returns the name of the Grid of a kind that an object may belong to, "" if there is
+// none.
 func ownerGrid(k expand.Kind, o client.Object) string {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil {
@@ -84,7 +85,7 @@ func ownerGrid(k expand.Kind, o client.Object) string {
 	return owner.Name
 }
 
-// Returns an empty list for live reads of Nodes, which reads only their metadata.
+// newNodeList returns an empty list for live reads of Nodes, which reads only their metadata.
 func newNodeList() *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
 	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))

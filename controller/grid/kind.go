@@ -31,7 +31,7 @@ type kind struct {
 	withRemovals func(any, []v1.Removal) any
 }
 
-// Reports whether the kind's children are in units, so that its controller watches Nodes.
+// units reports whether the kind's children are in units, so that its controller watches Nodes.
 func (k kind) units() bool { return k.name != expand.ServiceGrid }
 
 func kinds() []kind { return []kind{deploymentGrid(), statefulSetGrid(), serviceGrid()} }

@@ -26,7 +26,7 @@ const (
 	ReplicasManager = "grid-controller-replicas"
 )
 
-// Returns what expand reads of a Deployment, StatefulSet or Service.
+// live returns what expand reads of a Deployment, StatefulSet or Service.
 func live(o client.Object) (expand.Live, error) {
 	l := expand.Live{
 		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
@@ -57,7 +57,8 @@ func live(o client.Object) (expand.Live, error) {
 	return l, nil
 }
 
-// Returns the labels or annotations that are read of a child: SuperEdge's, no fingerprint.
+// superEdge returns the labels or annotations that are read of a child: SuperEdge's, no
+// fingerprint.
 func superEdge(m map[string]string) expand.Pairs {
 	m = maps.Clone(m)
 	maps.DeleteFunc(m, func(name, _ string) bool {
@@ -66,8 +67,8 @@ func superEdge(m map[string]string) expand.Pairs {
 	return expand.MakePairs(m)
 }
 
-// Encodes a status with its fields in the order in which an API server returns what it stores,
-// so that the bytes can be compared.
+// sortedJSON encodes a status with its fields in the order in which an API server returns what
+// it stores, so that the bytes can be compared.
 func sortedJSON(status any) ([]byte, error) {
 	text, err := json.Marshal(status)
 	if err != nil {
@@ -99,8 +100,9 @@ func readDeployment(l *expand.Live, d *appsv1.Deployment) {
 // enough.
 const progressDeadline = "ProgressDeadlineExceeded"
 
-// Returns what stops a Deployment, "" if nothing does, and since when if that is its progress
-// deadline. What keeps its Pods from being made has nothing to do with Nodes, so it comes first.
+// stalled returns what stops a Deployment, "" if nothing does, and since when if that is its
+// progress deadline. What keeps its Pods from being made has nothing to do with Nodes, so it
+// comes first.
 func stalled(conditions []appsv1.DeploymentCondition) (message string, since time.Time) {
 	for _, c := range conditions {
 		switch {
@@ -131,8 +133,8 @@ func matchLabels(s *metav1.LabelSelector) expand.Pairs {
 	return expand.MakePairs(s.MatchLabels)
 }
 
-// Returns what SuperEdge shows of a Deployment: a part, so that a status does not change with
-// every Pod.
+// deploymentState returns what SuperEdge shows of a Deployment: a part, so that a status does
+// not change with every Pod.
 func deploymentState(s appsv1.DeploymentStatus) appsv1.DeploymentStatus {
 	state := appsv1.DeploymentStatus{Replicas: s.Replicas, ReadyReplicas: s.ReadyReplicas}
 	for _, c := range s.Conditions {
@@ -143,7 +145,8 @@ func deploymentState(s appsv1.DeploymentStatus) appsv1.DeploymentStatus {
 	return state
 }
 
-// Returns the fields that Manager owns by server-side apply, as fieldsV1, "" if it owns none.
+// owned returns the fields that Manager owns by server-side apply, as fieldsV1, "" if it owns
+// none.
 func owned(entries []metav1.ManagedFieldsEntry) string {
 	for _, e := range entries {
 		if ours(e) && e.FieldsV1 != nil {
@@ -157,7 +160,7 @@ func ours(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
-// Returns the field managers that kept an object as a child before this controller.
+// predecessors returns the field managers that kept an object as a child before this controller.
 func predecessors(entries []metav1.ManagedFieldsEntry) []expand.Predecessor {
 	var found []expand.Predecessor
 	for _, e := range entries {
@@ -173,8 +176,8 @@ func precedes(e metav1.ManagedFieldsEntry) bool {
 		e.FieldsV1 != nil && expand.IsPredecessor(e.Manager, e.FieldsV1.GetRawString())
 }
 
-// Returns the name of the Grid that an object without an owner reference names, "" if it names
-// none. The name is in the annotation if the label cannot hold it.
+// gridName returns the name of the Grid that an object without an owner reference names, "" if
+// it names none. The name is in the annotation if the label cannot hold it.
 func gridName(o client.Object) string {
 	if name := o.GetAnnotations()[v1.AnnotationGrid]; name != "" {
 		return name

@@ -86,8 +86,8 @@ type prunedTemplates struct {
 
 func newMemory() *memory { return &memory{grids: map[types.NamespacedName]*remembered{}} }
 
-// Returns since when the controller has watched the cluster: its caches have synced and it
-// leads. The result is a whole second, as times in messages are.
+// watchedSince returns since when the controller has watched the cluster: its caches have synced
+// and it leads. The result is a whole second, as times in messages are.
 func (m *memory) watchedSince(now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +97,7 @@ func (m *memory) watchedSince(now time.Time) time.Time {
 	return m.watched
 }
 
-// Returns what is remembered of a Grid. Nothing is kept of an earlier one with the same name.
+// of returns what is remembered of a Grid. Nothing is kept of an earlier one with the same name.
 func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +112,7 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	return r
 }
 
-// Returns the UID of a Grid, "" if the Grid is not remembered.
+// uid returns the UID of a Grid, "" if the Grid is not remembered.
 func (m *memory) uid(name types.NamespacedName) types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +135,7 @@ func (m *memory) setCollisions(r *remembered, names []string) {
 	r.collisions = names
 }
 
-// Returns the Grids that want the name that a foreign object occupies.
+// waiting returns the Grids that want the name that a foreign object occupies.
 func (m *memory) waiting(object types.NamespacedName) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,7 +148,8 @@ func (m *memory) waiting(object types.NamespacedName) []types.NamespacedName {
 	return grids
 }
 
-// Returns the Pods of a Grid on Nodes outside their units, sorted by Node and name.
+// misplacedPods returns the Pods of a Grid on Nodes outside their units, sorted by Node and
+// name.
 func (m *memory) misplacedPods(r *remembered) []expand.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,7 +202,7 @@ func (m *memory) dropMisplaced(r *remembered, pod types.UID) {
 	delete(r.misplaced, pod)
 }
 
-// Returns the Grids that have misplaced Pods on a Node.
+// withMisplaced returns the Grids that have misplaced Pods on a Node.
 func (m *memory) withMisplaced(node string) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,9 +230,9 @@ func (r *remembered) wrote(before string, child expand.Live) {
 	r.answers[child.Name] = answer{older: older, child: child}
 }
 
-// Returns the resourceVersions that a cache may still show after our write: the version before
-// it, and the versions before our earlier writes that the cache may not have seen. last is the
-// result of the latest of those.
+// olderThan returns the resourceVersions that a cache may still show after our write: the
+// version before it, and the versions before our earlier writes that the cache may not have
+// seen. last is the result of the latest of those.
 func olderThan(after, before, last string, earlier map[string]bool) map[string]bool {
 	older := map[string]bool{before: true, last: true}
 	maps.Copy(older, earlier)
@@ -240,8 +241,8 @@ func olderThan(after, before, last string, earlier map[string]bool) map[string]b
 	return older
 }
 
-// Returns a child as the cache has it, or the result of our write to it if the cache does not
-// show that yet.
+// newest returns a child as the cache has it, or the result of our write to it if the cache does
+// not show that yet.
 func (r *remembered) newest(cached expand.Live) expand.Live {
 	known, ok := r.answers[cached.Name]
 	if !ok {
@@ -280,7 +281,7 @@ func (r *remembered) wroteStatus(before, after string, status any) {
 	r.status = &writtenStatus{older: olderThan(after, before, last.version, last.older), version: after, status: status}
 }
 
-// Returns the status that we wrote last if the cached Grid is older, else nil.
+// statusAt returns the status that we wrote last if the cached Grid is older, else nil.
 func (r *remembered) statusAt(cached string) any {
 	if r.status == nil {
 		return nil
@@ -293,8 +294,8 @@ func (r *remembered) statusAt(cached string) any {
 	return r.status.status
 }
 
-// Returns the templates that were removed, as long as the cached Grid has them or the status
-// does not name them.
+// prunedFor returns the templates that were removed, as long as the cached Grid has them or the
+// status does not name them.
 func (r *remembered) prunedFor(generation int64, named []string) []string {
 	done := !slices.ContainsFunc(r.pruned.names, func(name string) bool { return !slices.Contains(named, name) })
 	if r.pruned.generation != generation && done {

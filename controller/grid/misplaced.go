@@ -87,7 +87,7 @@ func (m *misplaced) look(ctx context.Context, name string, except types.UID) err
 	return nil
 }
 
-// Reads the Pods of a Node live. Only their metadata is read.
+// podsOn reads the Pods of a Node live. Only their metadata is read.
 func (m *misplaced) podsOn(ctx context.Context, node string) ([]metav1.PartialObjectMetadata, error) {
 	namespaces := m.namespaces
 	if len(namespaces) == 0 {
@@ -111,8 +111,8 @@ type grid struct {
 	types.NamespacedName
 }
 
-// Returns the Grid of a Pod that runs outside its unit, and the name of the child that it
-// belongs to. Both are empty for every other Pod.
+// outside returns the Grid of a Pod that runs outside its unit, and the name of the child that
+// it belongs to. Both are empty for every other Pod.
 func (m *misplaced) outside(ctx context.Context, pod client.Object, node map[string]string) (grid, string, error) {
 	k, name, uid := workloadOf(pod)
 	w := m.of[k]
@@ -147,9 +147,9 @@ func (m *misplaced) pod(o client.Object, node, child string) expand.Pod {
 	return expand.Pod{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Node: node, Child: child, Since: m.now()}
 }
 
-// Returns the Deployment or StatefulSet that a Pod belongs to: kind of Grid, name and UID, all
-// "" for another Pod. A Deployment's name is its ReplicaSet's without the hash, which is on the
-// Pod; its UID is "", because it is not known from the Pod.
+// workloadOf returns the Deployment or StatefulSet that a Pod belongs to: kind of Grid, name and
+// UID, all "" for another Pod. A Deployment's name is its ReplicaSet's without the hash, which
+// is on the Pod; its UID is "", because it is not known from the Pod.
 func workloadOf(pod client.Object) (expand.Kind, string, types.UID) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {

@@ -33,9 +33,9 @@ const maxNotices = 20
 // maxNote is the length of a message that the API server accepts in an Event, in bytes.
 const maxNote = 1024
 
-// Returns the Events for the difference between two statuses. Because the first is one that was
-// announced or written, each transition is reported once, even if another controller takes over
-// in between. Units to which the same happens have one Event.
+// notices returns the Events for the difference between two statuses. Because the first is one
+// that was announced or written, each transition is reported once, even if another controller
+// takes over in between. Units to which the same happens have one Event.
 func notices(before, after v1.WorkloadGridStatus) []notice {
 	var all []notice
 	for _, of := range []struct{ condition, event string }{
@@ -82,7 +82,7 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	return all[:min(len(all), maxNotices)]
 }
 
-// Returns Events about units that are lost or have failed now.
+// failures returns Events about units that are lost or have failed now.
 func failures(rows []v1.UnitStatus) []notice {
 	var all []notice
 	for _, f := range expand.Failures(rows) {
@@ -112,7 +112,7 @@ func unitRemoved(s expand.Delete, g expand.Grid) notice {
 		fmt.Sprintf("unit %s: %s %s is deleted: no Node has the label %s=%s any more", s.Value, g.Kind.Child().Kind, s.Name, g.Key, s.Value)}
 }
 
-// Returns the Events about Nodes that bring more new units than they may.
+// tooManyNew returns the Events about Nodes that bring more new units than they may.
 func tooManyNew(refused []flips.Refusal, of expand.Observed) []notice {
 	var all []notice
 	for _, r := range refused {
@@ -121,7 +121,7 @@ func tooManyNew(refused []flips.Refusal, of expand.Observed) []notice {
 	return all
 }
 
-// Returns the condition of a type, nil if the status does not have it.
+// condition returns the condition of a type, nil if the status does not have it.
 func condition(s v1.WorkloadGridStatus, of string) *metav1.Condition {
 	for i := range s.Conditions {
 		if s.Conditions[i].Type == of {

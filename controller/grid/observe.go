@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Returns what is known about a Grid without live reads.
+// observe returns what is known about a Grid without live reads.
 func (r *reconciler) observe(ctx context.Context, o client.Object, last any, known *remembered) (expand.Observed, error) {
 	observed := expand.Observed{
 		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Repairs: known.recentRepairs(r.now()), Kept: known.kept,
@@ -105,7 +105,7 @@ func units(ctx context.Context, c client.Reader, key string) (byValue, error) {
 	return found, nil
 }
 
-// Returns the condition Ready of a Node, empty if the Node does not have it.
+// readiness returns the condition Ready of a Node, empty if the Node does not have it.
 func readiness(n *corev1.Node) corev1.NodeCondition {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -118,7 +118,7 @@ func readiness(n *corev1.Node) corev1.NodeCondition {
 // isReady reports whether the kubelet of a Node is well and in touch with the cluster.
 func isReady(n *corev1.Node) bool { return readiness(n).Status == corev1.ConditionTrue }
 
-// Returns the label keys that Nodes carry with a value, sorted.
+// carriedKeys returns the label keys that Nodes carry with a value, sorted.
 func carriedKeys(ctx context.Context, c client.Reader) ([]string, error) {
 	nodes := &corev1.NodeList{}
 	if err := c.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -133,8 +133,8 @@ func carriedKeys(ctx context.Context, c client.Reader) ([]string, error) {
 	return slices.Sorted(maps.Keys(carried)), nil
 }
 
-// Returns the objects that the Grid controls, and those without a controller that carry its
-// label, sorted by name.
+// children returns the objects that the Grid controls, and those without a controller that carry
+// its label, sorted by name.
 func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembered) ([]expand.Live, error) {
 	var children []expand.Live
 	for _, key := range childKeys(g) {

@@ -81,8 +81,8 @@ func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 	return true, nil
 }
 
-// Returns the pause before the Grid's next reconcile, 0 for no pause. outrun: a race was lost in
-// this one.
+// afterRace returns the pause before the Grid's next reconcile, 0 for no pause. outrun: a race
+// was lost in this one.
 func (r *remembered) afterRace(outrun bool) time.Duration {
 	if !outrun {
 		r.outrun = 0

@@ -115,7 +115,7 @@ func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, know
 	return again, nil
 }
 
-// Returns the wanted names that foreign objects have.
+// occupied returns the wanted names that foreign objects have.
 func occupied(observed expand.Observed) []string {
 	var names []string
 	for name, o := range observed.Occupants {
@@ -126,7 +126,7 @@ func occupied(observed expand.Observed) []string {
 	return names
 }
 
-// Returns the shorter of two pauses. 0 means no pause.
+// earliest returns the shorter of two pauses. 0 means no pause.
 func earliest(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

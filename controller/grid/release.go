@@ -81,7 +81,7 @@ func (e *execution) prune(ctx context.Context, s expand.Prune) error {
 	return nil
 }
 
-// Returns the Grid as an object to patch: only its namespace and name.
+// target returns the Grid as an object to patch: only its namespace and name.
 func (e *execution) target() client.Object {
 	o := e.kind.newGrid()
 	o.SetNamespace(e.object.GetNamespace())

@@ -40,8 +40,9 @@ func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 	return err
 }
 
-// Returns an error unless the API server has the Grid as it was decided on: errGoing, errEdited,
-// or the read's. A deletion does not rest on a cache that may miss the correction of a mistake.
+// unchanged returns an error unless the API server has the Grid as it was decided on: errGoing,
+// errEdited, or the read's. A deletion does not rest on a cache that may miss the correction of
+// a mistake.
 func (e *execution) unchanged(ctx context.Context) error {
 	now := e.kind.newGrid()
 	err := e.live.Get(ctx, client.ObjectKeyFromObject(e.object), now)
@@ -72,7 +73,8 @@ func (e *execution) later(err error, doing, child string) error {
 	return fmt.Errorf(doing, e.child(child), err)
 }
 
-// Returns an error if the API server itself has a Node that a child selects, or cannot be read.
+// gone returns an error if the API server itself has a Node that a child selects, or cannot be
+// read.
 func (e *execution) gone(ctx context.Context, s expand.Delete) error {
 	labels := map[string]string{e.observed.Grid.Key: s.Value}
 	maps.Copy(labels, s.Others)

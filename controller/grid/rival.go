@@ -17,9 +17,9 @@ type fieldOwners struct {
 	others []expand.Owner
 }
 
-// Reads the owners of a child's fields live, since the cache has only ours. It returns nil if
-// the child is not contested, or cannot be read: a repair does not wait for the name of the
-// rival.
+// owners reads the owners of a child's fields live, since the cache has only ours. It returns
+// nil if the child is not contested, or cannot be read: a repair does not wait for the name of
+// the rival.
 func (e *execution) owners(ctx context.Context, s expand.Apply) *fieldOwners {
 	if !s.Contested || s.UID == "" {
 		return nil
@@ -59,8 +59,8 @@ func (e *execution) repaired(ctx context.Context, s expand.Apply, before *fieldO
 	}
 }
 
-// Returns the repairs of children by name, and forgets those that say nothing about the present
-// any more.
+// recentRepairs returns the repairs of children by name, and forgets those that say nothing
+// about the present any more.
 func (r *remembered) recentRepairs(now time.Time) map[string]expand.Repairs {
 	maps.DeleteFunc(r.repairs, func(_ string, of expand.Repairs) bool { return of.Over(now) })
 	return r.repairs

@@ -73,8 +73,8 @@ func (e *execution) counted(ctx context.Context, s expand.Step) error {
 	return err
 }
 
-// Returns how many of the first steps concern one child each and delete nothing, so that they do
-// not depend on those of other children.
+// additions returns how many of the first steps concern one child each and delete nothing, so
+// that they do not depend on those of other children.
 func additions(steps []expand.Step) int {
 	for i, s := range steps {
 		if added(s) == "" {
@@ -84,7 +84,7 @@ func additions(steps []expand.Step) int {
 	return len(steps)
 }
 
-// Returns the name of the child that a step applies or marks as found, "" for other steps.
+// added returns the name of the child that a step applies or marks as found, "" for other steps.
 func added(s expand.Step) string {
 	switch s := s.(type) {
 	case expand.Apply:
@@ -136,7 +136,7 @@ func (e *execution) addChild(ctx context.Context, steps []expand.Step, unmarked 
 	return errors.Join(errs...)
 }
 
-// Requests that the Grid is reconciled again after a pause at the latest.
+// retry requests that the Grid is reconciled again after a pause at the latest.
 func (e *execution) retry(pause time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

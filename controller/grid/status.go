@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Returns the Grid's status as the cache has it, or the one that we wrote last if the cache does
-// not show that yet.
+// lastStatus returns the Grid's status as the cache has it, or the one that we wrote last if the
+// cache does not show that yet.
 func (r *reconciler) lastStatus(o client.Object, known *remembered) any {
 	if status := known.statusAt(o.GetResourceVersion()); status != nil {
 		return status
@@ -102,7 +102,8 @@ func (p *pause) wrote(size int, now time.Time) {
 	}
 }
 
-// Returns how long the pause still lasts, 0 if it is over. It is over if the clock was set back.
+// left returns how long the pause still lasts, 0 if it is over. It is over if the clock was set
+// back.
 func (p *pause) left(now time.Time) time.Duration {
 	if now.Before(p.from) {
 		return 0

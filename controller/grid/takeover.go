@@ -38,9 +38,9 @@ func (e *execution) takeOver(ctx context.Context, s expand.Apply) error {
 	return err
 }
 
-// Returns the object to apply. It has SuperEdge's label in the Pod template if that leaves the
-// template unchanged, so that no Pod is replaced. Only the API server knows its defaults, so a
-// dry run finds that out.
+// wished returns the object to apply. It has SuperEdge's label in the Pod template if that
+// leaves the template unchanged, so that no Pod is replaced. Only the API server knows its
+// defaults, so a dry run finds that out.
 func (e *execution) wished(ctx context.Context, s expand.Apply) (*unstructured.Unstructured, error) {
 	o := expand.WithFingerprint(s.Child, s.Fingerprint).DeepCopy()
 	o.SetUID(s.UID)

@@ -28,8 +28,8 @@ func wishes() predicate.Predicate {
 	}}
 }
 
-// Returns a text that differs if two versions of a Grid differ in more than the status. It is
-// only to be compared.
+// wishVersion returns a text that differs if two versions of a Grid differ in more than the
+// status. It is only to be compared.
 func wishVersion(o client.Object) string {
 	return fmt.Sprintf("%s %d %t %q %q", // maps are printed in order
 		o.GetUID(), o.GetGeneration(), o.GetDeletionTimestamp() != nil, o.GetLabels(), o.GetAnnotations())
@@ -99,11 +99,11 @@ type (
 	nodeHandler  = handler.TypedFuncs[*corev1.Node, reconcile.Request]
 )
 
-// Returns the keys by which a Node has changed its unit.
+// movedKeys returns the keys by which a Node has changed its unit.
 func movedKeys(old, new *corev1.Node) []string { return changedKeys(old.Labels, new.Labels) }
 
-// Returns the keys by which units have changed: those of movedKeys, and all keys of a Node that
-// has become ready or is no longer ready. Heartbeats change nothing.
+// reachedKeys returns the keys by which units have changed: those of movedKeys, and all keys of
+// a Node that has become ready or is no longer ready. Heartbeats change nothing.
 func reachedKeys(old, new *corev1.Node) []string {
 	if isReady(old) == isReady(new) {
 		return movedKeys(old, new)
@@ -113,7 +113,8 @@ func reachedKeys(old, new *corev1.Node) []string {
 	return slices.Compact(keys)
 }
 
-// Returns the keys whose values differ, sorted. An empty value counts as a missing key.
+// changedKeys returns the keys whose values differ, sorted. An empty value counts as a missing
+// key.
 func changedKeys(old, new map[string]string) []string {
 	var keys []string
 	for key, value := range old {
@@ -137,7 +138,7 @@ func (r *reconciler) wakeByKey(ctx context.Context, _ string, keys []string, q q
 	}
 }
 
-// Returns the Grids of a kind that form units by one of some keys.
+// byKeys returns the Grids of a kind that form units by one of some keys.
 func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) []types.NamespacedName {
 	var found []types.NamespacedName
 	for _, key := range keys {

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 )
 
-// Returns access to an API server, with a cache that ends with ctx. It asks the API server which
-// kinds it has, unless the options have a Mapper.
+// newAccess returns access to an API server, with a cache that ends with ctx. It asks the API
+// server which kinds it has, unless the options have a Mapper.
 func newAccess(ctx context.Context, config *rest.Config, options cache.Options) (Access, error) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {

@@ -138,7 +138,7 @@ func (a *Agent) tell(err error) {
 	a.Log.Warn("a round of the agent failed; it tries again", "cluster", a.Cluster, "err", err, "hint", hint)
 }
 
-// Waits for a change, at most for a time, and reports false if ctx has ended. Changes close
+// wait waits for a change, at most for a time, and reports false if ctx has ended. Changes close
 // together are one.
 func (a *Agent) wait(ctx context.Context, longest time.Duration) bool {
 	timer := time.NewTimer(longest)

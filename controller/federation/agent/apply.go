@@ -59,7 +59,7 @@ func (a *Agent) applySet(ctx context.Context, set string, objects []delivery.Obj
 	return wrap(doing, a.describe(ctx, set, spec, suspend))
 }
 
-// Writes where the archive of a copy is, and what Flux is to do with it.
+// describe writes where the archive of a copy is, and what Flux is to do with it.
 func (a *Agent) describe(ctx context.Context, set string, spec v1alpha1.GridBundleSpec, suspend bool) error {
 	if err := a.describeArtifact(ctx, set, spec); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (a *Agent) describe(ctx context.Context, set string, spec v1alpha1.GridBund
 	return a.describeKustomization(ctx, set, suspend)
 }
 
-// Returns the copy of a set, nil if it does not exist.
+// copyOf returns the copy of a set, nil if it does not exist.
 func (a *Agent) copyOf(ctx context.Context, set string) (*v1alpha1.GridBundle, error) {
 	old := &v1alpha1.GridBundle{}
 	err := a.Engine.Client.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: copyName(set)}, old)
@@ -98,7 +98,7 @@ func (a *Agent) copySet(ctx context.Context, set string, old *v1alpha1.GridBundl
 // labelApplied is on a copy: the name of the FleetCluster.
 const labelApplied = "superedge.io/applied-to"
 
-// Returns a set as files, a revision over them, and how many of them are Grids.
+// pack returns a set as files, a revision over them, and how many of them are Grids.
 func pack(objects []delivery.Object) (revision string, files [][]byte, grids int32) {
 	sum := sha256.New()
 	for _, o := range objects {
@@ -112,7 +112,7 @@ func pack(objects []delivery.Object) (revision string, files [][]byte, grids int
 	return hex.EncodeToString(sum.Sum(nil)[:8]), files, grids
 }
 
-// Writes where the archive is, unless that is written already.
+// describeArtifact writes where the archive is, unless that is written already.
 func (a *Agent) describeArtifact(ctx context.Context, set string, spec v1alpha1.GridBundleSpec) error {
 	url := a.ArtifactURL + archivePath(a.Namespace, copyName(set), spec.Digest)
 	now, err := a.find(ctx, newObject(artifactKind(), a.Namespace, fluxName(set)))
@@ -133,7 +133,7 @@ func (a *Agent) describeArtifact(ctx context.Context, set string, spec v1alpha1.
 	return wrap("writing the status of the ExternalArtifact", err)
 }
 
-// Writes what Flux is to apply, unless that is written already.
+// describeKustomization writes what Flux is to apply, unless that is written already.
 func (a *Agent) describeKustomization(ctx context.Context, set string, suspend bool) error {
 	want := kustomization(a.Namespace, set, suspend, a.KubeConfig)
 	now, err := a.find(ctx, want)
@@ -151,7 +151,8 @@ func (a *Agent) describeKustomization(ctx context.Context, set string, suspend b
 
 var errWait = errors.New("not yet")
 
-// Reports whether every field that is wanted has its value; others, of defaults, do not count.
+// covers reports whether every field that is wanted has its value; others, of defaults, do not
+// count.
 func covers(now, want any) bool {
 	w, isMap := want.(map[string]any)
 	if !isMap {
@@ -288,7 +289,7 @@ func (a *Agent) removeKustomization(ctx context.Context, k *unstructured.Unstruc
 	return client.IgnoreNotFound(a.Engine.Client.Delete(ctx, k))
 }
 
-// Reads an object of Flux from the cache, and returns nil if it does not exist.
+// find reads an object of Flux from the cache, and returns nil if it does not exist.
 func (a *Agent) find(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	found := newObject(o.GroupVersionKind(), o.GetNamespace(), o.GetName())
 	err := a.Engine.Client.Get(ctx, client.ObjectKeyFromObject(o), found)

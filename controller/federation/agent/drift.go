@@ -56,7 +56,7 @@ func wishOf(live client.Object) wish {
 	return wish{uid: live.GetUID(), generation: live.GetGeneration(), labelled: fmt.Sprint(live.GetLabels(), live.GetAnnotations())}
 }
 
-// Returns which Grids of a set are not as they were applied, or not known to Flux, which left
+// in returns which Grids of a set are not as they were applied, or not known to Flux, which left
 // them out; "" if every Grid is as it was applied. grids are those of the cluster.
 func (d *drift) in(set []delivery.Object, grids map[delivery.Key]client.Object, known map[delivery.Key]bool) string {
 	var differing strings.Builder
@@ -87,7 +87,7 @@ func (d *drift) differs(o delivery.Object, live client.Object) bool {
 	return differs
 }
 
-// Reports whether every field of the object that was sent has its value in the cluster.
+// applied reports whether every field of the object that was sent has its value in the cluster.
 func applied(live client.Object, sent []byte) bool {
 	text, err := json.Marshal(live)
 	if err != nil {
@@ -136,7 +136,8 @@ func (a *Agent) repair(ctx context.Context, d delivery.Delivery, grids map[deliv
 	return nil
 }
 
-// Reports whether Flux has applied the archive that is served, and has done what was requested.
+// settled reports whether Flux has applied the archive that is served, and has done what was
+// requested.
 func (a *Agent) settled(ctx context.Context, set string, k *unstructured.Unstructured) bool {
 	artifact, err := a.find(ctx, newObject(artifactKind(), a.Namespace, fluxName(set)))
 	if err != nil || artifact == nil {

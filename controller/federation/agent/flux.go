@@ -30,12 +30,12 @@ const (
 	policyDelete = "Delete"
 )
 
-// Names in the engine's namespace, by the namespace of the Grids on the hub. A namespace has no dot
-// in its name, so a copy is never taken for a bundle of the hub.
+// copyName names in the engine's namespace, by the namespace of the Grids on the hub. A
+// namespace has no dot in its name, so a copy is never taken for a bundle of the hub.
 func copyName(set string) string { return set + ".applied" }
 
-// Returns the name of Flux's objects for a set. It becomes the value of a label, so it has at
-// most 63 characters.
+// fluxName returns the name of Flux's objects for a set. It becomes the value of a label, so it
+// has at most 63 characters.
 func fluxName(set string) string {
 	name := "grids-" + set
 	if len(name) <= validation.LabelValueMaxLength {
@@ -45,7 +45,7 @@ func fluxName(set string) string {
 	return strings.TrimRight(name[:46], "-") + "-" + hex.EncodeToString(sum[:8])
 }
 
-// Returns an object of Flux with kind, namespace and name only.
+// newObject returns an object of Flux with kind, namespace and name only.
 func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind)
@@ -76,7 +76,7 @@ func kustomization(namespace, set string, suspend bool, kubeConfig *v1alpha1.Kub
 	return k
 }
 
-// Returns an ExternalArtifact whose status says where Flux finds an archive.
+// artifactStatus returns an ExternalArtifact whose status says where Flux finds an archive.
 func artifactStatus(namespace, set, url, digest string, size int, now time.Time) *unstructured.Unstructured {
 	o := newObject(artifactKind(), namespace, fluxName(set))
 	at := now.UTC().Format(time.RFC3339)
@@ -92,21 +92,21 @@ func artifactStatus(namespace, set, url, digest string, size int, now time.Time)
 	return o
 }
 
-// Returns a string field of an object, "" if it is missing.
+// text returns a string field of an object, "" if it is missing.
 func text(o *unstructured.Unstructured, path ...string) string {
 	s, _, _ := unstructured.NestedString(o.Object, path...)
 	return s
 }
 
-// Returns an integer field of an object, 0 if it is missing.
+// number returns an integer field of an object, 0 if it is missing.
 func number(o *unstructured.Unstructured, path ...string) int64 {
 	n, _, _ := unstructured.NestedInt64(o.Object, path...)
 	return n
 }
 
-// Returns what Flux has applied of a set, and prunes when it leaves; nil if that is not known.
-// An entry is namespace_name_group_kind. A Kustomization that is being deleted leaves its
-// objects.
+// inventory returns what Flux has applied of a set, and prunes when it leaves; nil if that is
+// not known. An entry is namespace_name_group_kind. A Kustomization that is being deleted leaves
+// its objects.
 func inventory(k *unstructured.Unstructured) map[delivery.Key]bool {
 	if k.GetDeletionTimestamp() != nil {
 		return nil
@@ -123,7 +123,7 @@ func inventory(k *unstructured.Unstructured) map[delivery.Key]bool {
 	return known
 }
 
-// Reports whether these annotations or labels keep Flux from removing their object.
+// unpruned reports whether these annotations or labels keep Flux from removing their object.
 func unpruned(of map[string]string) bool {
 	for _, key := range []string{"kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/prune"} {
 		if strings.EqualFold(of[key], "disabled") {
@@ -133,13 +133,13 @@ func unpruned(of map[string]string) bool {
 	return false
 }
 
-// Reports whether Flux leaves everything as it is.
+// suspended reports whether Flux leaves everything as it is.
 func suspended(k *unstructured.Unstructured) bool {
 	is, _, _ := unstructured.NestedBool(k.Object, "spec", "suspend")
 	return is
 }
 
-// Returns the message of a Kustomization's condition Ready while that is False, else "".
+// failure returns the message of a Kustomization's condition Ready while that is False, else "".
 func failure(k *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(k.Object, "status", "conditions")
 	for _, c := range conditions {

@@ -65,7 +65,7 @@ func (l *limiter) enter(from string) (leave func(), admitted bool) {
 	}, true
 }
 
-// Returns what is known of an address, nil if there are too many. Those that have asked for
+// of returns what is known of an address, nil if there are too many. Those that have asked for
 // nothing lately are forgotten when there are many.
 func (l *limiter) of(address netip.Addr, now time.Time) *peer {
 	if known := l.each[address]; known != nil {

@@ -57,7 +57,7 @@ func newSources(c Config, on toolscache.ResourceEventHandler) sources {
 	}
 }
 
-// Ends the watches of the cluster, whose cache may be another's.
+// end ends the watches of the cluster, whose cache may be another's.
 func (s sources) end() {
 	for _, w := range s.grids {
 		w.end()
@@ -299,8 +299,8 @@ func readBundle(spec v1alpha1.GridBundleSpec) delivery.Bundle {
 	return b
 }
 
-// Returns the UID of the cluster's Namespace kube-system. It is read live, again after some
-// time: behind the same address another cluster may answer.
+// clusterUID returns the UID of the cluster's Namespace kube-system. It is read live, again
+// after some time: behind the same address another cluster may answer.
 func (a *Agent) clusterUID(ctx context.Context) (string, error) {
 	fresh := heartbeatEach
 	if a.KubeConfig != nil {
@@ -333,7 +333,7 @@ func readNamespace(ctx context.Context, live client.Reader, name string) (*metav
 	return n, err
 }
 
-// Returns an empty Namespace to read only its metadata.
+// namespaceMeta returns an empty Namespace to read only its metadata.
 func namespaceMeta() *metav1.PartialObjectMetadata {
 	n := &metav1.PartialObjectMetadata{}
 	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -349,12 +349,13 @@ type finding struct {
 // missingEach is how often a missing kind is looked for.
 const missingEach = 5 * time.Second
 
-// Reports whether err says that the API server does not serve the kind, or lacks the object.
+// absent reports whether err says that the API server does not serve the kind, or lacks the
+// object.
 func absent(err error) bool {
 	return err != nil && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err))
 }
 
-// Adds to an error what was done. A nil error stays nil.
+// wrap adds to an error what was done. A nil error stays nil.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -20,7 +20,7 @@ type waiting struct {
 	times int       // how often it was
 }
 
-// Returns how far Flux is with a set, and notes since when Flux is awaited.
+// progress returns how far Flux is with a set, and notes since when Flux is awaited.
 func (a *Agent) progress(ctx context.Context, set string, k *unstructured.Unstructured) delivery.Applied {
 	now := delivery.Applied{Failure: failure(k), Suspended: suspended(k), Known: inventory(k), Deleting: k.GetDeletionTimestamp() != nil}
 	w := a.waits[set]
@@ -39,8 +39,8 @@ func (a *Agent) progress(ctx context.Context, set string, k *unstructured.Unstru
 	return now
 }
 
-// Reports whether Flux has not looked at what is described to it, or at the archive that is
-// served.
+// awaited reports whether Flux has not looked at what is described to it, or at the archive that
+// is served.
 func (a *Agent) awaited(ctx context.Context, set string, k *unstructured.Unstructured) bool {
 	if number(k, "status", "observedGeneration") < k.GetGeneration() {
 		return true
@@ -48,8 +48,8 @@ func (a *Agent) awaited(ctx context.Context, set string, k *unstructured.Unstruc
 	return !suspended(k) && failure(k) == "" && !a.settled(ctx, set, k)
 }
 
-// Returns after how long a set for which Flux is awaited becomes a problem, or the agent asks
-// Flux to look at it again; at most heartbeatEach.
+// idleIn returns after how long a set for which Flux is awaited becomes a problem, or the agent
+// asks Flux to look at it again; at most heartbeatEach.
 func (a *Agent) idleIn() time.Duration {
 	soonest := heartbeatEach
 	for _, w := range a.waits {
@@ -72,7 +72,7 @@ const (
 	promptLimit = 30 * time.Minute
 )
 
-// Returns when the agent asks Flux to look again.
+// next returns when the agent asks Flux to look again.
 func (w waiting) next() time.Time {
 	from, pause := w.since, promptEach
 	if w.asked.After(from) {

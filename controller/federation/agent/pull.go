@@ -88,7 +88,7 @@ type joined struct {
 	version                     string // of the Secret
 }
 
-// Reports whether the agent that works by one Secret can go on with the other.
+// same reports whether the agent that works by one Secret can go on with the other.
 func (j joined) same(other joined) bool {
 	return j.server == other.server && j.cluster == other.cluster && j.hub == other.hub && string(j.ca) == string(other.ca)
 }
@@ -151,9 +151,9 @@ func (p *Pull) follow(ctx context.Context, j joined) error {
 	return p.watchSecret(ctx, hub.Client, token, j)
 }
 
-// Ends an agent so that another one begins to watch the hub. A watch goes on at versions that a
-// hub which was restored from a backup does not have yet, and misses events until then. It
-// reports false if that was done several times lately, and is done later.
+// beginAgain ends an agent so that another one begins to watch the hub. A watch goes on at
+// versions that a hub which was restored from a backup does not have yet, and misses events
+// until then. It reports false if that was done several times lately, and is done later.
 func (p *Pull) beginAgain(stop context.CancelFunc) bool {
 	if p.again == nil {
 		p.again = rate.NewLimiter(rate.Every(againEach), againAtOnce)
@@ -237,8 +237,8 @@ func (p *Pull) renew(ctx context.Context, hub client.Client, token *bearer, j jo
 	return nil
 }
 
-// Returns access to a hub that may be away: a member goes on, and Grids are repaired there, also
-// if its controller starts meanwhile. So it does not ask the hub which kinds it has.
+// hubAccess returns access to a hub that may be away: a member goes on, and Grids are repaired
+// there, also if its controller starts meanwhile. So it does not ask the hub which kinds it has.
 func hubAccess(ctx context.Context, config *rest.Config, cluster string) (Access, error) {
 	home := v1alpha1.NamespacePrefix + cluster
 	return newAccess(ctx, config, cache.Options{Mapper: hubKinds(), ByObject: map[client.Object]cache.ByObject{

@@ -253,8 +253,8 @@ type secretRead struct {
 	err        error
 }
 
-// Reads the Secret of a FleetCluster, but no more often than each 30 s if the FleetCluster is
-// the same. fresh reports whether it was read now.
+// kubeConfig reads the Secret of a FleetCluster, but no more often than each 30 s if the
+// FleetCluster is the same. fresh reports whether it was read now.
 func (p *Push) kubeConfig(ctx context.Context, c *v1alpha1.FleetCluster) (read secretRead, fresh bool) {
 	now := p.Now()
 	if known, found := p.secrets[c.UID]; found && known.generation == c.Generation && now.Sub(known.at).Abs() < secretEach {

@@ -34,7 +34,7 @@ type pushed struct {
 	reported time.Time
 }
 
-// Reports whether the work for the cluster has ended.
+// hasEnded reports whether the work for the cluster has ended.
 func (a *pushed) hasEnded() bool {
 	select {
 	case <-a.ended:
@@ -110,7 +110,7 @@ func (p *Push) start(ctx context.Context, hub string, c *v1alpha1.FleetCluster, 
 	return nil
 }
 
-// Returns access to this cluster, for what concerns one other.
+// access returns access to this cluster, for what concerns one other.
 func (p *Push) access(ctx context.Context, name string) (Access, error) {
 	return newAccess(ctx, p.Config, cache.Options{
 		DefaultNamespaces: map[string]cache.Config{v1alpha1.NamespacePrefix + name: {}},
@@ -118,7 +118,7 @@ func (p *Push) access(ctx context.Context, name string) (Access, error) {
 	})
 }
 
-// Writes into the Lease why a cluster has no agent.
+// tell writes into the Lease why a cluster has no agent.
 func (p *Push) tell(ctx context.Context, name, reason, message string) error {
 	a := New(Config{Cluster: name, HubAccess: p.Hub, Now: p.Now, Log: p.Log})
 	text, err := json.Marshal(v1alpha1.Heartbeat{Problems: []v1alpha1.Problem{{Reason: reason, Message: excerpt.Fit(message, delivery.MaxMessage)}}})

@@ -89,7 +89,7 @@ func (a *Agent) reports(ctx context.Context, fleet *v1alpha1.FleetCluster, want 
 	return again, errors.Join(errs...)
 }
 
-// Returns the cluster's namespace on the hub.
+// home returns the cluster's namespace on the hub.
 func (a *Agent) home() string { return v1alpha1.NamespacePrefix + a.Cluster }
 
 // recallEach is how often the reports that the hub has are read again at most.
@@ -200,7 +200,7 @@ func (a *Agent) heartbeat(ctx context.Context, o delivery.Observed, problems []v
 	return heartbeatEach, uncounted
 }
 
-// Returns the problem that the cluster cannot be read, with a remedy.
+// unreachable returns the problem that the cluster cannot be read, with a remedy.
 func (a *Agent) unreachable(why error) v1alpha1.Problem {
 	remedy := "see whether its API server answers"
 	if a.KubeConfig != nil {
@@ -251,7 +251,8 @@ func (w writing) in(lease *coordinationv1.Lease) bool {
 	return lease.Annotations[v1alpha1.AnnotationHeartbeat] == w.text && (w.at.IsZero() || renewed != nil && renewed.Equal(&metav1.MicroTime{Time: w.at}))
 }
 
-// Writes the Lease. lost reports that the hub no longer had what this agent wrote before.
+// writeLease writes the Lease. lost reports that the hub no longer had what this agent wrote
+// before.
 func (a *Agent) writeLease(ctx context.Context, lease *coordinationv1.Lease, before writing, meta, spec map[string]any) (lost bool, err error) {
 	patch := func(body map[string]any) error {
 		text, err := json.Marshal(body)

@@ -27,7 +27,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// Returns the kinds that a member reads and writes on its hub.
+// hubKinds returns the kinds that a member reads and writes on its hub.
 func hubKinds() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for of, scope := range map[schema.GroupVersionKind]meta.RESTScope{

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Returns a Grid of the cluster as a hub sends one, so without what users have told Flux there;
-// nil if it cannot be written.
+// asSent returns a Grid of the cluster as a hub sends one, so without what users have told Flux
+// there; nil if it cannot be written.
 func asSent(kind string, g client.Object) []byte {
 	text, err := json.Marshal(g)
 	var fields map[string]any

@@ -60,7 +60,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Returns the path of an archive: /NAMESPACE/COPY/DIGEST.tar.gz.
+// archivePath returns the path of an archive: /NAMESPACE/COPY/DIGEST.tar.gz.
 func archivePath(namespace, copied, digest string) string {
 	return "/" + namespace + "/" + copied + "/" + strings.TrimPrefix(digest, "sha256:") + ".tar.gz"
 }

@@ -60,7 +60,7 @@ var errUnlisted = errors.New("it cannot be listed")
 // requestTimeout is how long a request to an API server may take.
 const requestTimeout = 20 * time.Second
 
-// Returns a handler that signals on a channel that something has changed.
+// wake returns a handler that signals on a channel that something has changed.
 func wake(changed chan<- struct{}) toolscache.ResourceEventHandler {
 	say := func() {
 		select {

@@ -98,7 +98,7 @@ func Add(m manager.Manager, c Config) error {
 	return nil
 }
 
-// Returns the request for the one thing to reconcile.
+// everything returns the request for the one thing to reconcile.
 func everything() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 }
@@ -115,8 +115,8 @@ func together() handler.EventHandler {
 	}
 }
 
-// Returns for how long a change can wait; old is nil if the object is new, and new if it is
-// gone.
+// pauseOf returns for how long a change can wait; old is nil if the object is new, and new if it
+// is gone.
 func pauseOf(old, new client.Object) time.Duration {
 	if old == nil || new == nil {
 		return debounce
@@ -144,8 +144,8 @@ func wishes() predicate.Predicate {
 	}
 }
 
-// Returns a text that differs if two versions of a Grid differ in more than the status. It is
-// only to be compared.
+// wishVersion returns a text that differs if two versions of a Grid differ in more than the
+// status. It is only to be compared.
 func wishVersion(o client.Object) string {
 	return fmt.Sprintf("%s %d %t %q %q %q", // maps are printed in order
 		o.GetUID(), o.GetGeneration(), o.GetDeletionTimestamp() != nil, o.GetFinalizers(), o.GetLabels(), o.GetAnnotations())

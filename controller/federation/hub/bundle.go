@@ -50,8 +50,8 @@ type unfit map[content]*v1alpha1.Problem
 // content is the name and the revision of a bundle, by which equal ones are known.
 type content struct{ name, revision string }
 
-// Returns the bundles to write, whose Grids all have their finalizers, and those to delete.
-// Equal ones follow each other, so that few archives are in memory at the same time. The
+// sendings returns the bundles to write, whose Grids all have their finalizers, and those to
+// delete. Equal ones follow each other, so that few archives are in memory at the same time. The
 // bundles that cannot be written yet are noted as unsent.
 func (e *execution) sendings(targets []*target) []*sending {
 	equal, still := map[content]*packed{}, unfit{}
@@ -143,7 +143,7 @@ func (p *packed) used() {
 	}
 }
 
-// Returns the GridBundle for one cluster.
+// object returns the GridBundle for one cluster.
 func (p *packed) object(s *sending) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"grids": int64(p.Grids), "digest": p.digest, "archive": p.text,
@@ -160,7 +160,7 @@ func typeOfBundle() metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "GridBundle"}
 }
 
-// Returns a Problem with a message of bounded length.
+// problem returns a Problem with a message of bounded length.
 func problem(reason, format string, args ...any) *v1alpha1.Problem {
 	return &v1alpha1.Problem{Reason: reason, Message: excerpt.Fit(fmt.Sprintf(format, args...), maxMessage)}
 }

@@ -38,14 +38,14 @@ func ByObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// Returns an empty Namespace to read only its metadata.
+// newNamespace returns an empty Namespace to read only its metadata.
 func newNamespace() *metav1.PartialObjectMetadata {
 	n := &metav1.PartialObjectMetadata{}
 	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return n
 }
 
-// Returns the metadata by which an object is known.
+// identity returns the metadata by which an object is known.
 func identity(o metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp,

@@ -90,7 +90,7 @@ func (e *execution) run(ctx context.Context, p plan.Plan) error {
 	))
 }
 
-// Returns the statuses that the FleetClusters are to have after the execution, by name.
+// statuses returns the statuses that the FleetClusters are to have after the execution, by name.
 func (e *execution) statuses() map[string]v1alpha1.FleetClusterStatus {
 	all := map[string]v1alpha1.FleetClusterStatus{}
 	for name, t := range e.targets {
@@ -106,7 +106,7 @@ const (
 	kindBundle  = "GridBundle"
 )
 
-// Returns a function that counts the result of a write to an object of a kind.
+// counted returns a function that counts the result of a write to an object of a kind.
 func (e *execution) counted(kind string) func(error) {
 	return func(err error) { e.metrics.wrote(kind, err) }
 }
@@ -141,7 +141,7 @@ func each[T any](steps []T, tell func(error), do func(T) error) []error {
 	return errs
 }
 
-// Returns one error, of bounded length, for all that are not nil; nil if all are nil.
+// joined returns one error, of bounded length, for all that are not nil; nil if all are nil.
 func joined(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if more := len(errs) - maxErrors; more > 0 {
@@ -160,8 +160,8 @@ func (e *execution) tolerate(err error) bool {
 	return true
 }
 
-// Returns why the API server refuses an object, if the same request would get the same answer
-// until something changes; nil if another attempt may succeed.
+// refusal returns why the API server refuses an object, if the same request would get the same
+// answer until something changes; nil if another attempt may succeed.
 func refusal(err error) *v1alpha1.Problem {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -178,7 +178,7 @@ func refusal(err error) *v1alpha1.Problem {
 	}
 }
 
-// Notes that a Grid of a namespace lacks its finalizer.
+// unguard notes that a Grid of a namespace lacks its finalizer.
 func (e *execution) unguard(namespace string, why *v1alpha1.Problem) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -187,20 +187,21 @@ func (e *execution) unguard(namespace string, why *v1alpha1.Problem) {
 	}
 }
 
-// Notes that a bundle is not what it is to be.
+// fail notes that a bundle is not what it is to be.
 func (t *target) fail(bundle string, why *v1alpha1.Problem) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unsent[bundle] = why
 }
 
-// Reports whether the status of the FleetCluster names a Grid before or after the execution.
+// mentions reports whether the status of the FleetCluster names a Grid before or after the
+// execution.
 func (t *target) mentions(uid string) bool {
 	had := slices.ContainsFunc(t.observed.Object.Status.Grids, func(g v1alpha1.ClusterGrid) bool { return g.UID == uid })
 	return had || slices.Contains(t.plan.Status.Withdrawn, uid)
 }
 
-// Returns the revision that a bundle has after the execution, "" if it is to be absent.
+// has returns the revision that a bundle has after the execution, "" if it is to be absent.
 func (t *target) has(bundle string) string {
 	if b, written := t.plan.Write[bundle]; written {
 		return b.Revision
@@ -213,7 +214,7 @@ func (t *target) has(bundle string) string {
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Returns an object to read and write only its metadata.
+// newMetadata returns an object to read and write only its metadata.
 func newMetadata(kind metav1.TypeMeta, namespace, name string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }

@@ -60,7 +60,8 @@ func (e *execution) addFinalizer(ctx context.Context, r plan.Ref) error {
 	return err
 }
 
-// Returns the metadata of a Grid as it was observed, or errOther if it was not observed.
+// metadataOf returns the metadata of a Grid as it was observed, or errOther if it was not
+// observed.
 func (e *execution) metadataOf(r plan.Ref) (*metav1.PartialObjectMetadata, error) {
 	g := e.grids[r.UID]
 	if g == nil {
@@ -141,7 +142,8 @@ func (e *execution) release(ctx context.Context, all []plan.Ref) []error {
 	})
 }
 
-// Reports whether every step succeeded that has to come before a Grid loses its finalizer.
+// isWithdrawn reports whether every step succeeded that has to come before a Grid loses its
+// finalizer.
 func (e *execution) isWithdrawn(r plan.Ref) bool {
 	for _, t := range e.targets {
 		if _, unsent := t.unsent[r.Namespace]; unsent || t.failed && t.mentions(r.UID) {

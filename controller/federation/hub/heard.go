@@ -25,9 +25,9 @@ const renewalFormat = "2006-01-02T15:04:05.000000Z07:00"
 // as large as there are clusters.
 type heardLast map[string]plan.Heartbeat
 
-// Returns the memory after another look at the Leases, by the names of their clusters. A Lease
-// whose heartbeat cannot be read counts as missing. One that was never renewed says why: such a
-// cluster has not been heard.
+// next returns the memory after another look at the Leases, by the names of their clusters. A
+// Lease whose heartbeat cannot be read counts as missing. One that was never renewed says why:
+// such a cluster has not been heard.
 func (h heardLast) next(leases map[string]*coordinationv1.Lease, now time.Time) heardLast {
 	after := make(heardLast, len(leases))
 	for cluster, l := range leases {

@@ -16,7 +16,7 @@ type remembered[T any] struct {
 // begin begins a round.
 func (m *memo[T]) begin() { m.last, m.now = m.now, map[string]remembered[T]{} }
 
-// Returns what read returns for this version of an object. It calls read only if that is not
+// of returns what read returns for this version of an object. It calls read only if that is not
 // known.
 func (m *memo[T]) of(o client.Object, read func() T) T {
 	uid := string(o.GetUID())

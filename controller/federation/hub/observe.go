@@ -98,7 +98,7 @@ func (m *memory) observe(l lists, hub string, now time.Time) plan.Observed {
 	return o
 }
 
-// Reports whether the Grid is distributed, or was.
+// isDistributed reports whether the Grid is distributed, or was.
 func isDistributed(o client.Object) bool {
 	return o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated || slices.Contains(o.GetFinalizers(), v1alpha1.Finalizer)
 }
@@ -112,11 +112,11 @@ func known(g client.Object) plan.Grid {
 	return known
 }
 
-// Reports whether the hub keeps this bundle. An agent of the hub has its own copies beside it,
-// without the label.
+// isOurs reports whether the hub keeps this bundle. An agent of the hub has its own copies
+// beside it, without the label.
 func isOurs(b *v1alpha1.GridBundle) bool { return b.Labels[v1alpha1.LabelCluster] != "" }
 
-// Returns a Grid as JSON has it, with its kind, which objects of a cache do not have.
+// untyped returns a Grid as JSON has it, with its kind, which objects of a cache do not have.
 func untyped(g client.Object) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(g); err == nil { // it was read from JSON
@@ -162,7 +162,7 @@ func readReport(r *v1alpha1.GridReport) plan.Report {
 	return out
 }
 
-// Returns the size in bytes of the archive of a bundle in the cache.
+// bundleBytes returns the size in bytes of the archive of a bundle in the cache.
 func bundleBytes(b *v1alpha1.GridBundle) int {
 	size, err := strconv.Atoi(b.Annotations[annotationSize])
 	if err != nil {

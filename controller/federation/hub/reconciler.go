@@ -92,7 +92,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: r.next(ctx, p.Recheck, e.again.Load())}, nil
 }
 
-// Returns the pause before the next reconcile, 0 if only an event starts it. What has to be
+// next returns the pause before the next reconcile, 0 if only an event starts it. What has to be
 // tried again and again, such as the deletion of a bundle with a finalizer of others, is tried
 // less and less often.
 func (r *reconciler) next(ctx context.Context, recheck time.Duration, again bool) time.Duration {

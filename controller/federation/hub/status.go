@@ -40,7 +40,7 @@ func (e *execution) report(ctx context.Context, t *target) error {
 	return fmt.Errorf("writing the status of FleetCluster %s: %w", t.plan.Name, err)
 }
 
-// Returns a status that says of the Grids in some bundles why these were not sent.
+// withUnsent returns a status that says of the Grids in some bundles why these were not sent.
 func withUnsent(s v1alpha1.FleetClusterStatus, why map[string]*v1alpha1.Problem) v1alpha1.FleetClusterStatus {
 	if len(why) == 0 {
 		return s

@@ -115,7 +115,7 @@ func (w *written) shown(l lists, now time.Time) (shown bool, missed int) {
 	return len(older)+len(still)+len(w.applied) == 0, missed
 }
 
-// Returns the objects of the lists that are written: Grids, FleetClusters and bundles.
+// written returns the objects of the lists that are written: Grids, FleetClusters and bundles.
 func (l lists) written() []client.Object {
 	objects := append([]client.Object{}, l.grids...)
 	for i := range l.clusters {

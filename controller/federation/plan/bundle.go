@@ -87,7 +87,8 @@ func (m *member) send(s *share) *obstacle {
 	return nil
 }
 
-// Returns for how long the bundle of a namespace still rests; 0 or less if it may be written.
+// rest returns for how long the bundle of a namespace still rests; 0 or less if it may be
+// written.
 func (m *member) rest(s *share) time.Duration {
 	at, found := m.Sent[s.namespace]
 	since := m.Now.Sub(at)
@@ -102,7 +103,7 @@ func (m *member) rest(s *share) time.Duration {
 	return max(whole, shortestRest) - since
 }
 
-// Returns what the cluster is to have, by namespace.
+// shares returns what the cluster is to have, by namespace.
 func (m *member) shares() map[string]*share {
 	all := map[string]*share{}
 	of := func(namespace string) *share {
@@ -145,8 +146,8 @@ func (m *member) shares() map[string]*share {
 	return all
 }
 
-// Returns the Grids that the cluster is to have. Those that are unfit for it are among them if
-// the cluster has them, and left out otherwise.
+// selected returns the Grids that the cluster is to have. Those that are unfit for it are among
+// them if the cluster has them, and left out otherwise.
 func (m *member) selected() []*Grid {
 	var selected []*Grid
 	if m.removing {
@@ -177,7 +178,7 @@ func (m *member) selected() []*Grid {
 	return m.distinct(selected)
 }
 
-// Returns why a Grid cannot be sent to this cluster as it is, nil if it can.
+// unfit returns why a Grid cannot be sent to this cluster as it is, nil if it can.
 func (m *member) unfit(g *Grid) *obstacle {
 	target := g.Content.TargetNamespace
 	switch {
@@ -193,8 +194,8 @@ func (m *member) unfit(g *Grid) *obstacle {
 	return nil
 }
 
-// Reports whether Grids of other namespaces may be put into this one. Who may create a Grid in
-// one namespace must not thereby get at another.
+// mayTarget reports whether Grids of other namespaces may be put into this one. Who may create a
+// Grid in one namespace must not thereby get at another.
 func (m *member) mayTarget(namespace string) bool {
 	return slices.ContainsFunc(m.Object.Spec.TargetNamespaces, func(allowed string) bool { return allowed == namespace || allowed == "*" })
 }
@@ -269,7 +270,7 @@ func (m *member) bound(shares map[string]*share) {
 	}
 }
 
-// Returns why the Grids of a namespace do not fit into a bundle, nil if they do.
+// tooLarge returns why the Grids of a namespace do not fit into a bundle, nil if they do.
 func (m *member) tooLarge(s *share) *obstacle {
 	weight, size := 0, 0
 	for _, g := range s.wanted {
@@ -306,7 +307,7 @@ func (m *member) rowOf(g *Grid) v1alpha1.ClusterGrid {
 	return row
 }
 
-// Returns the bundle to send for a namespace.
+// bundle returns the bundle to send for a namespace.
 func (m *member) bundle(s *share) Bundle {
 	b := Bundle{Grids: int32(len(s.wanted))}
 	sum := sha256.New()
@@ -326,8 +327,8 @@ func (m *member) bundle(s *share) Bundle {
 	return b
 }
 
-// Returns the namespaces to create in the cluster for a share, sorted; nil if the FleetCluster
-// asks for none.
+// namespaces returns the namespaces to create in the cluster for a share, sorted; nil if the
+// FleetCluster asks for none.
 func (m *member) namespaces(s *share) []string {
 	if !m.Object.Spec.CreateNamespace {
 		return nil

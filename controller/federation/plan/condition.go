@@ -27,7 +27,7 @@ func isTrue(of bool) metav1.ConditionStatus {
 	return metav1.ConditionFalse
 }
 
-// Returns the conditions of the cluster, in the order in which they are shown.
+// verdicts returns the conditions of the cluster, in the order in which they are shown.
 func (m *member) verdicts() []verdict {
 	return []verdict{m.reachable(), m.current(), m.stale(), m.distributionHeld(), m.engineMissing(), m.clusterReplaced()}
 }
@@ -41,7 +41,7 @@ func (m *member) setConditions(s *v1alpha1.FleetClusterStatus, verdicts []verdic
 	}
 }
 
-// Returns the state of the cluster in one word.
+// state returns the state of the cluster in one word.
 func (m *member) state(verdicts []verdict) string {
 	is := func(kind string) bool {
 		for _, v := range verdicts {
@@ -154,8 +154,8 @@ func (m *member) clusterReplaced() verdict {
 	return v
 }
 
-// Returns the condition that says whether each Grid in the cluster is what the hub has, and if
-// not, the first reason.
+// current returns the condition that says whether each Grid in the cluster is what the hub has,
+// and if not, the first reason.
 func (m *member) current() verdict {
 	v := verdict{kind: v1alpha1.ConditionCurrent, status: metav1.ConditionFalse}
 	problems := m.problemTexts()
@@ -191,7 +191,7 @@ func (m *member) noteTexts() (all []string) {
 	return all
 }
 
-// Returns a message that names Grids which the cluster still reports though the hub has
+// leaving returns a message that names Grids which the cluster still reports though the hub has
 // withdrawn them, "" if it reports no such Grid.
 func (m *member) leaving() string {
 	var stuck, others []string
@@ -231,7 +231,7 @@ func (m *member) behind() string {
 	return summary(m.rows) + ": " + texts(all[:min(maxNotes, len(all))], len(all))
 }
 
-// Returns a message that says what the deletion of a FleetCluster waits for.
+// leftToRemove returns a message that says what the deletion of a FleetCluster waits for.
 func (m *member) leftToRemove() string {
 	text := fmt.Sprintf("the FleetCluster is deleted when the cluster has removed its Grids: %d reports and %d bundles are left", len(m.reported), len(m.Bundles))
 	if m.blocked != nil {

@@ -98,7 +98,8 @@ func (m *member) selects(c *Content) bool {
 	return m.answers[c.Selector]
 }
 
-// Returns by selector what is known of clusters with the same labels, which share this map.
+// answersFor returns by selector what is known of clusters with the same labels, which share
+// this map.
 func (f *fleet) answersFor(of map[string]string) map[string]bool {
 	key := labels.FormatLabels(of) // sorted
 	if f.selected[key] == nil {
@@ -118,7 +119,7 @@ func sortedGrids(all []Grid) []*Grid {
 	return sorted
 }
 
-// Returns the shorter of two durations. 0 means never.
+// earlier returns the shorter of two durations. 0 means never.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

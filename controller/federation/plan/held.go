@@ -22,8 +22,8 @@ const (
 	maxReleased = 100
 )
 
-// Returns the UID of a Grid in an annotation superedge.io/from, and whether it is one of this
-// hub. A member may write anything there, and a person copies it from a message.
+// uidOf returns the UID of a Grid in an annotation superedge.io/from, and whether it is one of
+// this hub. A member may write anything there, and a person copies it from a message.
 func uidOf(hub, from string) (string, bool) {
 	uid, ours := strings.CutPrefix(from, hub+"/")
 	plain := !strings.ContainsFunc(uid, func(r rune) bool {
@@ -49,9 +49,10 @@ func (m *member) release() {
 	}
 }
 
-// Returns the UIDs of Grids that the cluster has from this hub, that the hub has not withdrawn,
-// and that it does not know, or neither lists nor means for the cluster: the hub was restored
-// from a backup, a list was short, or the FleetCluster was made again. They are sorted.
+// unknownGrids returns the UIDs of Grids that the cluster has from this hub, that the hub has
+// not withdrawn, and that it does not know, or neither lists nor means for the cluster: the hub
+// was restored from a backup, a list was short, or the FleetCluster was made again. They are
+// sorted.
 func (m *member) unknownGrids() []string {
 	unknown := map[string]bool{}
 	for uid := range m.reported {
@@ -150,8 +151,9 @@ func (m *member) held() string {
 		strings.Join(names, ", "), more, m.name, v1alpha1.AnnotationRelease, strings.Join(m.unknown[:min(maxReleased, len(m.unknown))], ","))
 }
 
-// Reports whether the Grids of a share may be withdrawn: a namespace takes only its part of what
-// can be. Reports say in which one a Grid is; those that no report names are forgotten soon.
+// mayWithdraw reports whether the Grids of a share may be withdrawn: a namespace takes only its
+// part of what can be. Reports say in which one a Grid is; those that no report names are
+// forgotten soon.
 func (m *member) mayWithdraw(s *share) bool {
 	if m.removing || len(s.leaving) == 0 {
 		return true

@@ -189,7 +189,7 @@ func (m *member) fullUntil(namespace string) time.Time {
 func (f *fleet) budgetOf(g *Grid) removal.Budget { return *cmp.Or(g.Content.Budget, &f.Budget) }
 func (f *fleet) graceOf(g *Grid) time.Duration   { return *cmp.Or(g.Content.Grace, &f.Grace) }
 
-// Notes that most Grids of the cluster would leave at once, and how to let them.
+// noteMost notes that most Grids of the cluster would leave at once, and how to let them.
 func (m *member) noteMost(n, of int) {
 	var entries []string
 	for _, row := range m.rows {
@@ -210,10 +210,11 @@ func (f *fleet) leavesImmediately(g *Grid) bool {
 // counts reports whether a place is still taken.
 func counts(r v1alpha1.GridRemoval, now time.Time) bool { return r.At.Add(removal.Window).After(now) }
 
-// Returns the namespace of a Grid in the cluster.
+// placeOf returns the namespace of a Grid in the cluster.
 func placeOf(row v1alpha1.ClusterGrid) string { return cmp.Or(row.TargetNamespace, row.Namespace) }
 
-// Returns a time as a status has it, rounded up to the second, so that no grace is cut.
+// secondAfter returns a time as a status has it, rounded up to the second, so that no grace is
+// cut.
 func secondAfter(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t.UTC().Add(time.Second - 1).Truncate(time.Second)}
 }

@@ -70,8 +70,8 @@ func (f *fleet) member(c Cluster) *member {
 	return m
 }
 
-// Notes why something is not changed. There may be as many reasons as tenants write Grids, so
-// only the first are kept, and the others counted.
+// note notes why something is not changed. There may be as many reasons as tenants write Grids,
+// so only the first are kept, and the others counted.
 func (m *member) note(reason string, format string, args ...any) {
 	if len(m.notes) == maxNotes {
 		m.unnoted++
@@ -136,7 +136,7 @@ func equal(a, b v1alpha1.FleetClusterStatus) bool {
 	return same && equality.Semantic.DeepEqual(a, b)
 }
 
-// Returns a copy of a status without its numbers and messages.
+// gist returns a copy of a status without its numbers and messages.
 func gist(of v1alpha1.FleetClusterStatus) v1alpha1.FleetClusterStatus {
 	s := *of.DeepCopy()
 	s.Nodes, s.Units = 0, 0
@@ -149,8 +149,8 @@ func gist(of v1alpha1.FleetClusterStatus) v1alpha1.FleetClusterStatus {
 	return s
 }
 
-// Returns why nothing may be changed in the cluster except Grids that are not known, nil if
-// changes are allowed.
+// obstacle returns why nothing may be changed in the cluster except Grids that are not known,
+// nil if changes are allowed.
 func (m *member) obstacle() *obstacle {
 	switch o := m.Object; {
 	case m.Hub == "":
@@ -187,8 +187,8 @@ func (m *member) obstacleReplaced() *obstacle {
 		"one before had %s; if the cluster was made again, run: grid-controller join --cluster %s%s", shortened(m.Heartbeat.ClusterUID), m.last.ClusterUID, m.name, m.joinFlags())}
 }
 
-// Returns the flags that grid-controller join needs besides the name of the cluster, "" if it
-// needs no other.
+// joinFlags returns the flags that grid-controller join needs besides the name of the cluster,
+// "" if it needs no other.
 func (m *member) joinFlags() string {
 	if m.Object.Spec.KubeConfig != nil {
 		return " --member-kubeconfig FILE"
@@ -199,7 +199,8 @@ func (m *member) joinFlags() string {
 // detachEach is how often is looked whether Flux has dropped a cluster: that is no event.
 const detachEach = time.Second
 
-// Reports whether the deletion of the FleetCluster waits until Flux has dropped the cluster.
+// detaching reports whether the deletion of the FleetCluster waits until Flux has dropped the
+// cluster.
 func (m *member) detaching() bool {
 	return m.Object.DeletionTimestamp != nil && slices.Contains(m.Object.Finalizers, v1alpha1.Finalizer) && !m.removing && !m.done()
 }

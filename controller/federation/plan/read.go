@@ -140,7 +140,7 @@ func isWanted(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated && !represents
 }
 
-// Returns the kinds whose objects are sent.
+// kinds returns the kinds whose objects are sent.
 func kinds() []string { return []string{"DeploymentGrid", "ServiceGrid", "StatefulSetGrid"} }
 
 func parseSelector(text string) (labels.Selector, string) {
@@ -175,7 +175,7 @@ type copiedMetadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Returns a Grid as it is sent, and its revision, or why it cannot be sent.
+// copyOf returns a Grid as it is sent, and its revision, or why it cannot be sent.
 func copyOf(hub string, o *unstructured.Unstructured, namespace string) (text []byte, revision, fault string) {
 	c := copied{APIVersion: v1.GroupVersion().String(), Kind: o.GetKind(), Spec: o.Object["spec"], Metadata: copiedMetadata{
 		Name: o.GetName(), Namespace: namespace, Labels: Kept(o.GetLabels()), Annotations: Kept(o.GetAnnotations()),
@@ -222,7 +222,7 @@ func Kept(all map[string]string) map[string]string {
 	return copies
 }
 
-// Returns the keys that are about this cluster alone.
+// droppedKeys returns the keys that are about this cluster alone.
 func droppedKeys() []string {
 	return []string{
 		v1alpha1.LabelFederated, v1alpha1.LabelHub,
@@ -232,8 +232,8 @@ func droppedKeys() []string {
 	}
 }
 
-// Returns the domains of tools that would take the copy for an object of their own and delete
-// it, or that would leave it out or change it when it is applied.
+// droppedDomains returns the domains of tools that would take the copy for an object of their
+// own and delete it, or that would leave it out or change it when it is applied.
 func droppedDomains() []string {
 	return []string{
 		"argocd.argoproj.io", "helm.sh", "fluxcd.io", "config.kubernetes.io", "config.k8s.io", "kustomize.config.k8s.io",

@@ -18,9 +18,9 @@ type silence struct {
 	recheck time.Duration
 }
 
-// Decides by the clock of this process alone whether the cluster is silent. A process that has
-// just begun counts from then, unless the status says that the cluster was silent, and nothing
-// has come since.
+// silenceOf decides by the clock of this process alone whether the cluster is silent. A process
+// that has just begun counts from then, unless the status says that the cluster was silent, and
+// nothing has come since.
 func (m *member) silenceOf() silence {
 	before := silence{since: m.last.SilentSince, renewal: m.last.LastRenewal}
 	h := m.Heartbeat
@@ -43,8 +43,8 @@ func (m *member) silenceOf() silence {
 	return silence{since: second(h.Heard), renewal: h.Renewal}
 }
 
-// Returns a time as a status has it, cut to the second, so that it is equal to itself after it
-// was written.
+// second returns a time as a status has it, cut to the second, so that it is equal to itself
+// after it was written.
 func second(t time.Time) *metav1.Time {
 	to := metav1.NewTime(t.UTC().Truncate(time.Second))
 	return &to

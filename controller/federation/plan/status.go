@@ -34,7 +34,7 @@ const (
 	maxProblems  = 10  // problems of a heartbeat that are read
 )
 
-// Returns the status to write into the FleetCluster.
+// status returns the status to write into the FleetCluster.
 func (m *member) status() v1alpha1.FleetClusterStatus {
 	next := *m.last.DeepCopy()
 	next.ObservedGeneration = m.Object.Generation
@@ -56,10 +56,10 @@ func (m *member) status() v1alpha1.FleetClusterStatus {
 	return next
 }
 
-// Returns a UID that a member writes, cut to 64 bytes.
+// shortened returns a UID that a member writes, cut to 64 bytes.
 func shortened(uid string) string { return excerpt.Fit(uid, 64) }
 
-// Returns how many units the Grids in the cluster have.
+// units returns how many units the Grids in the cluster have.
 func (m *member) units() int32 {
 	values := map[string]struct{}{}
 	for _, r := range m.reported {
@@ -70,7 +70,7 @@ func (m *member) units() int32 {
 	return int32(len(values))
 }
 
-// Writes into the row of each Grid how far it is in the cluster.
+// describeRows writes into the row of each Grid how far it is in the cluster.
 func (m *member) describeRows() {
 	messages := 0
 	for i := range m.rows {
@@ -102,7 +102,7 @@ func (m *member) describe(row v1alpha1.ClusterGrid) (state, message string) {
 	}
 }
 
-// Returns in a few words how many Grids are what the hub has.
+// summary returns in a few words how many Grids are what the hub has.
 func summary(rows []v1alpha1.ClusterGrid) string {
 	current, behind, waiting := 0, 0, 0
 	for _, row := range rows {
@@ -130,7 +130,8 @@ func summary(rows []v1alpha1.ClusterGrid) string {
 	return text
 }
 
-// Returns the problems of the heartbeat, in words that may be shown; nil without a heartbeat.
+// problems returns the problems of the heartbeat, in words that may be shown; nil without a
+// heartbeat.
 func (m *member) problems() []v1alpha1.Problem {
 	if m.Heartbeat == nil {
 		return nil
@@ -142,7 +143,8 @@ func (m *member) problems() []v1alpha1.Problem {
 	return all
 }
 
-// Returns the reported problem that keeps the cluster from being read, nil if none is reported.
+// unanswered returns the reported problem that keeps the cluster from being read, nil if none is
+// reported.
 func (m *member) unanswered() *v1alpha1.Problem {
 	for _, p := range m.problems() {
 		if p.Reason == reasonUnreachable || p.Reason == reasonKubeConfig || p.Reason == reasonTooLarge {
@@ -152,7 +154,7 @@ func (m *member) unanswered() *v1alpha1.Problem {
 	return nil
 }
 
-// Returns the problems with their reasons, as text.
+// problemTexts returns the problems with their reasons, as text.
 func (m *member) problemTexts() []string {
 	var all []string
 	for _, p := range m.problems() {
@@ -161,7 +163,8 @@ func (m *member) problemTexts() []string {
 	return all
 }
 
-// Returns a reason that a member gives, or Unknown if the API server would not take it as one.
+// wordOf returns a reason that a member gives, or Unknown if the API server would not take it as
+// one.
 func wordOf(reason string) string {
 	plain := !strings.ContainsFunc(reason, func(r rune) bool { return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') })
 	if !plain || reason == "" || len(reason) > 64 {
@@ -170,7 +173,7 @@ func wordOf(reason string) string {
 	return reason
 }
 
-// Joins some of all texts about what is wrong, and adds how many more there are.
+// texts joins some of all texts about what is wrong, and adds how many more there are.
 func texts(some []string, all int) string {
 	text := strings.Join(some, "; ")
 	if more := all - len(some); more > 0 {

@@ -74,7 +74,7 @@ func newDecision(observed Observed) *decision {
 	return d
 }
 
-// Decides which units each group holds, and which have to be made.
+// findUnits decides which units each group holds, and which have to be made.
 func (d *decision) findUnits() {
 	for _, g := range d.groups {
 		find := g.find(d.nodes, d.unitByName)

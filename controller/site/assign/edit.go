@@ -26,7 +26,7 @@ func (e edit) annotation(key string, value any) { e.set(value, "metadata", "anno
 
 func (e edit) label(key string, value any) { e.set(value, "metadata", "labels", key) }
 
-// Returns the patch, nil if it is empty.
+// orNil returns the patch, nil if it is empty.
 func (e edit) orNil() map[string]any {
 	if len(e) == 0 {
 		return nil
@@ -34,8 +34,8 @@ func (e edit) orNil() map[string]any {
 	return e
 }
 
-// Returns the merge patch that makes before into after, both as JSON objects, field by field at
-// the top; nil if they are equal. Fields that after does not have are removed.
+// mergePatch returns the merge patch that makes before into after, both as JSON objects, field
+// by field at the top; nil if they are equal. Fields that after does not have are removed.
 func mergePatch(before, after any) map[string]any {
 	b, a := asFields(before), asFields(after)
 	e := edit{}

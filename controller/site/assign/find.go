@@ -33,7 +33,7 @@ func FindName(values []string) string {
 	return name
 }
 
-// Returns the value of LabelKeysHash.
+// keysHash returns the value of LabelKeysHash.
 func keysHash(sortedKeys []string) string { return sha1Hex(strings.Join(sortedKeys, "")) }
 
 func sha1Hex(s string) string {
@@ -41,8 +41,8 @@ func sha1Hex(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Returns the units that the group's keys ask for, by name. A Node that lacks a key, or has an
-// empty value, asks for none. If two combinations of values result in one name, the one for
+// find returns the units that the group's keys ask for, by name. A Node that lacks a key, or has
+// an empty value, asks for none. If two combinations of values result in one name, the one for
 // which the unit exists gets it, else the first by its values.
 func (g *group) find(nodes []*Node, exists map[string]*unit) map[string]found {
 	if len(g.keys) == 0 || g.leaving() || v1alpha2.ValidateName(g.Name) != nil {
@@ -115,9 +115,10 @@ func (g *group) isMadeFor(u *unit, f found) bool {
 	return u.Labels[v1alpha2.LabelKeysHash] == keysHash(g.keys) && u.Spec.Selector != nil && maps.Equal(u.Spec.Selector.MatchLabels, f.pairs)
 }
 
-// Returns the units that groups have found and that do not exist. Each has an owner reference to
-// every group that wants it, so that garbage collection removes it after the last of them. Two
-// groups that want one name for different Nodes are a conflict, and the first by name wins (S-08).
+// create returns the units that groups have found and that do not exist. Each has an owner
+// reference to every group that wants it, so that garbage collection removes it after the last
+// of them. Two groups that want one name for different Nodes are a conflict, and the first by
+// name wins (S-08).
 func create(groups []*group, finds []map[string]found, exists map[string]*unit) []*v1alpha2.NodeUnit {
 	made := map[string]*v1alpha2.NodeUnit{}
 	for i, g := range groups {
@@ -159,7 +160,7 @@ func (g *group) owner() metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: v1alpha2.GroupVersion().String(), Kind: kindGroup, Name: g.Name, UID: g.UID}
 }
 
-// Returns the unit of all Nodes, as SuperEdge makes it.
+// newDefault returns the unit of all Nodes, as SuperEdge makes it.
 func newDefault(name string) *v1alpha2.NodeUnit {
 	return &v1alpha2.NodeUnit{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -34,8 +34,8 @@ func newInUse(uses *Uses, units map[string]*unit, groups map[string]*group) inUs
 	return i
 }
 
-// Returns the labels that the Node keeps unless a unit asks for the key, nil if it keeps no
-// label. Labels whose value is empty are no unit for any Service and are not kept.
+// keeps returns the labels that the Node keeps unless a unit asks for the key, nil if it keeps
+// no label. Labels whose value is empty are no unit for any Service and are not kept.
 func (i inUse) keeps(n *Node) map[string]string {
 	var kept map[string]string
 	lost := unknown
@@ -101,9 +101,9 @@ func (i inUse) vanished(key, value string, n *Node, lost *evidence) bool {
 	return *lost == lostUnit
 }
 
-// Reports whether the Node has been in a unit that is gone. What that unit's setNode said cannot
-// be read any more, so any label of ours that no unit asks for may be from it. A mark that is
-// itself kept from earlier proves nothing.
+// carriesLostMark reports whether the Node has been in a unit that is gone. What that unit's
+// setNode said cannot be read any more, so any label of ours that no unit asks for may be from
+// it. A mark that is itself kept from earlier proves nothing.
 func (i inUse) carriesLostMark(n *Node) bool {
 	record := readKeys(n.Annotations[v1alpha2.AnnotationKeptLabels])
 	for key, value := range n.Labels {
@@ -143,7 +143,7 @@ func (i inUse) allowed(key, value string, n *Node) bool {
 	return false
 }
 
-// Reads label keys that are separated by commas; nil for an empty text.
+// readKeys reads label keys that are separated by commas; nil for an empty text.
 func readKeys(text string) sets.Set[string] {
 	if text == "" {
 		return nil

@@ -53,9 +53,9 @@ func (k kept) sorted() []labelPair {
 	})
 }
 
-// Reports the labels to the group that the key names, and to the units that the key or the value
-// names, also if these are being deleted. Labels without such an object are in the summary
-// alone.
+// report reports the labels to the group that the key names, and to the units that the key or
+// the value names, also if these are being deleted. Labels without such an object are in the
+// summary alone.
 func (k kept) report(units map[string]*unit, groups map[string]*group, uses *Uses, summary *Summary) {
 	for _, label := range k.sorted() {
 		nodes := k[label]
@@ -81,8 +81,8 @@ func (k kept) report(units map[string]*unit, groups map[string]*group, uses *Use
 // reasonLabelKept is the reason of the condition InUse.
 const reasonLabelKept = "LabelKept"
 
-// Returns the command that lets a kept label go. It annotates the Nodes if the object is about
-// to be gone.
+// remedy returns the command that lets a kept label go. It annotates the Nodes if the object is
+// about to be gone.
 func remedy(leaving bool, object, key string) string {
 	if leaving {
 		object = "nodes -l " + key

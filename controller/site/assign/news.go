@@ -13,9 +13,10 @@ const (
 	kindGroup = "NodeGroup"
 )
 
-// Returns News of the conditions that are new or have another reason. Because written statuses
-// are compared, each is reported once, even if another controller takes over in between. A field
-// that is stored and not implemented is not an incident, so only the condition reports it.
+// addedConditions returns News of the conditions that are new or have another reason. Because
+// written statuses are compared, each is reported once, even if another controller takes over in
+// between. A field that is stored and not implemented is not an incident, so only the condition
+// reports it.
 func addedConditions(before, after []metav1.Condition) []News {
 	var all []News
 	for _, now := range after {
@@ -29,7 +30,8 @@ func addedConditions(before, after []metav1.Condition) []News {
 	return all
 }
 
-// Returns News of the labels that stay on Nodes when the object is gone, nil if none stay.
+// leftBehind returns News of the labels that stay on Nodes when the object is gone, nil if none
+// stay.
 func (r *report) leftBehind() []News {
 	if reason, message := r.say(v1alpha2.ConditionInUse); message != "" {
 		return []News{{Reason: reason, Note: message}}
@@ -37,8 +39,8 @@ func (r *report) leftBehind() []News {
 	return nil
 }
 
-// Returns what an Event calls a condition. DeletionHeld is the same word for groups as for
-// Grids.
+// reasonOf returns what an Event calls a condition. DeletionHeld is the same word for groups as
+// for Grids.
 func reasonOf(c metav1.Condition) string {
 	if c.Type == v1alpha2.ConditionDeletionHeld {
 		return c.Type

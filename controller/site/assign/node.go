@@ -18,9 +18,9 @@ func newGone() gone {
 	return gone{labels: sets.New[string](), annotations: sets.New[string](), taints: sets.New[string]()}
 }
 
-// Returns what to write to a Node so that it has what is requested, what it keeps, and nothing
-// else of ours; nil if nothing is to be written. foreign are taints that the Node calls ours and
-// that are not.
+// newNodeStep returns what to write to a Node so that it has what is requested, what it keeps,
+// and nothing else of ours; nil if nothing is to be written. foreign are taints that the Node
+// calls ours and that are not.
 func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone) (s *NodeStep, foreign []string) {
 	if c == nil {
 		c = newNodeRequests()
@@ -85,8 +85,8 @@ type side struct {
 // skips reports whether the key is not for an apply to decide.
 func (s side) skips(key string) bool { return s.restricted != nil && s.restricted(key) }
 
-// Reports whether the Node has what is requested, and nothing more that is ours. It answers
-// quickly for most Nodes.
+// atRest reports whether the Node has what is requested, and nothing more that is ours. It
+// answers quickly for most Nodes.
 func (s side) atRest(requested map[string]request) bool {
 	if len(requested) != s.owned.Len() || s.legacy.Len() > 0 {
 		return false
@@ -104,8 +104,8 @@ func (s side) atRest(requested map[string]request) bool {
 	return true
 }
 
-// Returns the values to apply: what is requested, without wishes for which another program has
-// set another value.
+// want returns the values to apply: what is requested, without wishes for which another program
+// has set another value.
 func (s side) want(node string, requested map[string]request) map[string]string {
 	want := make(map[string]string, len(requested))
 	for key, c := range requested {
@@ -147,8 +147,9 @@ func (s side) differs(want map[string]string) bool {
 	return false
 }
 
-// Returns the keys that an apply alone does not remove, with their values: those that SuperEdge
-// owns too, and any label that says that a unit holds the Node although none does (S-10).
+// drop returns the keys that an apply alone does not remove, with their values: those that
+// SuperEdge owns too, and any label that says that a unit holds the Node although none does
+// (S-10).
 func (s side) drop(want map[string]string) map[string]string {
 	var out map[string]string
 	for key, value := range s.has {
@@ -178,8 +179,8 @@ func (s side) leaving(want, drop map[string]string, into sets.Set[string]) {
 	}
 }
 
-// Reports whether a label is one of the others that SuperEdge's site-manager sets, for units
-// with their own control plane. They are not ours to remove.
+// reserved reports whether a label is one of the others that SuperEdge's site-manager sets, for
+// units with their own control plane. They are not ours to remove.
 func reserved(key string) bool {
 	prefix, _, _ := strings.Cut(key, "/")
 	return prefix == "superedge.io" || strings.HasSuffix(prefix, ".superedge.io")

@@ -41,7 +41,8 @@ func newNodeIndex(nodes []*Node, units []*unit) nodeIndex {
 	return x
 }
 
-// Returns all Nodes that the selector can match, and as few others as the index allows.
+// candidates returns all Nodes that the selector can match, and as few others as the index
+// allows.
 func (x nodeIndex) candidates(s *v1alpha2.Selector) []*Node {
 	best := x.all
 	for _, r := range requirements(s) {
@@ -69,7 +70,7 @@ type requirement struct {
 	values []string
 }
 
-// Returns the requirements of a selector that an index can answer: exact values.
+// requirements returns the requirements of a selector that an index can answer: exact values.
 func requirements(s *v1alpha2.Selector) []requirement {
 	var all []requirement
 	for key, value := range s.MatchLabels {

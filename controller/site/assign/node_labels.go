@@ -71,8 +71,8 @@ func (u *unit) trusts(node string) bool {
 	return u.trustsAll || u.trustsListed && u.lists.Has(node)
 }
 
-// Reports whether the label key follows from the unit, or from a group that holds it or held it
-// until now.
+// derives reports whether the label key follows from the unit, or from a group that holds it or
+// held it until now.
 func (u *unit) derives(key string) bool {
 	return key == u.Name || u.Labels[key] == v1alpha2.GroupMark || slices.Contains(u.groups, key)
 }
@@ -165,7 +165,7 @@ func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
 	}
 }
 
-// Adds a request. lost reports whether another unit has added a different one before, which
+// put adds a request. lost reports whether another unit has added a different one before, which
 // stays. A request of a unit that the Node could have chosen itself gives way to one of a unit
 // that it could not.
 func put(into *map[string]request, key string, mine request) (before request, lost bool) {

@@ -83,8 +83,8 @@ func (k Keys) add(other Keys) {
 	k.Annotations.Insert(other.Annotations.UnsortedList()...)
 }
 
-// Returns the labels and annotations that an entry of managedFields owns. more reports whether
-// it owns something else too, or cannot be read.
+// keysOf returns the labels and annotations that an entry of managedFields owns. more reports
+// whether it owns something else too, or cannot be read.
 func keysOf(e metav1.ManagedFieldsEntry) (keys Keys, more bool) {
 	keys = newKeys()
 	if e.Subresource != "" || e.FieldsV1 == nil {
@@ -109,7 +109,7 @@ func keysOf(e metav1.ManagedFieldsEntry) (keys Keys, more bool) {
 	return keys, len(all)+len(metadata) > 0
 }
 
-// Returns the fields from which keysOf returns keys and more.
+// toFieldsV1 returns the fields from which keysOf returns keys and more.
 func toFieldsV1(keys Keys, more bool) *metav1.FieldsV1 {
 	spell := func(keys sets.Set[string]) map[string]any {
 		out := map[string]any{}

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Returns what to write to a unit, nil if nothing is to be written; edited is what to write in
-// addition. clean: no Node carries or may carry anything of it. What metrics show of it is added
-// to summary.
+// unitPatch returns what to write to a unit, nil if nothing is to be written; edited is what to
+// write in addition. clean: no Node carries or may carry anything of it. What metrics show of it
+// is added to summary.
 func unitPatch(u *unit, edited edit, clean bool, now metav1.Time, summary *Summary) *Patch {
 	p := Patch{Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion}
 	if u.leaving() {
@@ -63,7 +63,7 @@ func (u *unit) followGroups(e edit, settled func(key string) bool) {
 	}
 }
 
-// Returns the desired status of the unit, without what SuperEdge's v1alpha1 wrote.
+// status returns the desired status of the unit, without what SuperEdge's v1alpha1 wrote.
 func (u *unit) status(now metav1.Time) v1alpha2.NodeUnitStatus {
 	var ready, notReady []string
 	for _, n := range u.nodes {
@@ -90,7 +90,7 @@ const (
 	maxNameBytes = 30000
 )
 
-// Returns the first names that a status may list, and how many more there are.
+// firstNames returns the first names that a status may list, and how many more there are.
 func firstNames(names []string) (shown []string, more int) {
 	size := 0
 	for i, name := range names {
@@ -112,7 +112,7 @@ func (u *unit) adopt(g *group, e edit) {
 	e.set(u.owners, "metadata", "ownerReferences")
 }
 
-// Returns what to write to a group, as unitPatch does for a unit.
+// groupPatch returns what to write to a group, as unitPatch does for a unit.
 func groupPatch(g *group, clean bool, now metav1.Time, summary *Summary) *Patch {
 	p := Patch{Name: g.Name, UID: g.UID, ResourceVersion: g.ResourceVersion}
 	e := edit{}

@@ -88,7 +88,7 @@ type Refused struct {
 	Note  string
 }
 
-// Requests that the decision is repeated at a time; zero means never.
+// recheckAt requests that the decision is repeated at a time; zero means never.
 func (p *Plan) recheckAt(at, now time.Time) {
 	if at.IsZero() {
 		return

@@ -129,7 +129,7 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 
 func (r *removals) counts(o v1alpha2.Removal) bool { return o.At.Add(removal.Window).After(r.now) }
 
-// Returns the rows that still count.
+// recentRemovals returns the rows that still count.
 func recentRemovals(rows []v1alpha2.Removal, now time.Time) []v1alpha2.Removal {
 	return slices.DeleteFunc(slices.Clone(rows), func(o v1alpha2.Removal) bool { return !o.At.Add(removal.Window).After(now) })
 }
@@ -142,8 +142,8 @@ func spentOf(rows []v1alpha2.Removal) []removal.Spent {
 	return spent
 }
 
-// Returns the budget of the group's annotation, else of the flag. One that cannot be read is an
-// error, and allows nothing.
+// budgetOf returns the budget of the group's annotation, else of the flag. One that cannot be
+// read is an error, and allows nothing.
 func (r *removals) budgetOf(g *group) (removal.Budget, error) {
 	text, found := g.Annotations[gridv1.AnnotationRemovalBudget]
 	if !found {
@@ -156,8 +156,8 @@ func (r *removals) budgetOf(g *group) (removal.Budget, error) {
 	return budget, nil
 }
 
-// Returns how long a lost unit stays, according to the unit, else the group, else the flag. If
-// the result is negative, the unit is never removed.
+// graceOf returns how long a lost unit stays, according to the unit, else the group, else the
+// flag. If the result is negative, the unit is never removed.
 func (r *removals) graceOf(g *group, u *unit) (time.Duration, error) {
 	for _, annotations := range []map[string]string{u.Annotations, g.Annotations} {
 		text, found := annotations[gridv1.AnnotationRemovalGrace]
@@ -184,8 +184,8 @@ func (g *group) waits(waiting []candidate, budget removal.Budget, of int) {
 		len(waiting), min(budget.Of(of), maxRemovals), of, budget, g.releaseCommand(waiting)))
 }
 
-// Returns the command with which a user lets the first of the lost units go, "" if all their
-// clocks start now.
+// releaseCommand returns the command with which a user lets the first of the lost units go, ""
+// if all their clocks start now.
 func (g *group) releaseCommand(lost []candidate) string {
 	var entries []string
 	for _, u := range lost[:min(len(lost), shownFindings)] {

@@ -22,8 +22,8 @@ func (r *report) add(condition, reason, message string) {
 // shownFindings is how many findings a condition's message spells out.
 const shownFindings = 5
 
-// Returns the conditions of what is wrong, sorted by type, nil if nothing is. A condition that
-// existed before keeps its time.
+// conditions returns the conditions of what is wrong, sorted by type, nil if nothing is. A
+// condition that existed before keeps its time.
 func (r *report) conditions(before []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
 	var types []string
 	for _, f := range r.all {
@@ -44,7 +44,7 @@ func (r *report) conditions(before []metav1.Condition, generation int64, now met
 	return out
 }
 
-// Returns the reason of a condition and its findings in one message, in a fixed order.
+// say returns the reason of a condition and its findings in one message, in a fixed order.
 func (r *report) say(condition string) (reason, message string) {
 	var messages []string
 	for _, f := range r.all {

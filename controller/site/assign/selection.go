@@ -23,9 +23,10 @@ type selection struct {
 	notes   map[string]string // annotations
 }
 
-// Returns the units that hold a Node: the given members, and the entangled units that join them,
-// one after the other. A unit does not join, and that is reported, if what it sets would stop a
-// selector that has matched from matching. Both parameters and the result are sorted by name.
+// selects returns the units that hold a Node: the given members, and the entangled units that
+// join them, one after the other. A unit does not join, and that is reported, if what it sets
+// would stop a selector that has matched from matching. Both parameters and the result are
+// sorted by name.
 func selects(n *Node, keeps map[string]string, given, entangled []*unit) []*unit {
 	s := &selection{node: n, keeps: keeps, members: given, chosen: map[*unit]bool{}}
 	s.labels, s.notes = s.carries(s.members)
@@ -62,8 +63,8 @@ func (s *selection) join(u *unit) (by *unit) {
 	return nil
 }
 
-// Returns what the Node has while these units hold it. If several ask for one key, the first
-// wins, and a wish does not overwrite what others have set.
+// carries returns what the Node has while these units hold it. If several ask for one key, the
+// first wins, and a wish does not overwrite what others have set.
 func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 	asked := newNodeRequests()
 	for _, u := range members {
@@ -98,7 +99,7 @@ func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
 	return labels, with(n.Annotations, n.Owned.Annotations.Difference(n.Foreign.Annotations), asked.annotations)
 }
 
-// Returns what a Node has, without what is ours alone, and with what is requested.
+// with returns what a Node has, without what is ours alone, and with what is requested.
 func with(has map[string]string, ours sets.Set[string], requested map[string]request) map[string]string {
 	out := map[string]string{}
 	for key, value := range has {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Returns a taint's key:effect. A Node has at most one taint with the same.
+// pairOf returns a taint's key:effect. A Node has at most one taint with the same.
 func pairOf(t v1alpha2.Taint) string { return t.Key + ":" + t.Effect }
 
 // readPairs reads AnnotationTaints.

@@ -44,7 +44,7 @@ type unit struct {
 	report                  report
 }
 
-// Reports whether the object is being deleted, and so holds nothing any more.
+// leaving reports whether the object is being deleted, and so holds nothing any more.
 func (u *unit) leaving() bool { return u.DeletionTimestamp != nil }
 
 // readUnit takes what can be used from a NodeUnit and reports the rest.
@@ -152,8 +152,8 @@ func (u *unit) findMembers(index nodeIndex, nodeByName map[string]*Node) {
 
 func compareNodes(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 
-// Returns a key under which the unit sets something that its own selector does not match, "" if
-// there is no such key.
+// excludes returns a key under which the unit sets something that its own selector does not
+// match, "" if there is no such key.
 func (u *unit) excludes() string {
 	set := maps.Clone(u.labels)
 	for key, value := range u.wishes.Labels {

@@ -47,7 +47,7 @@ func (u *Uses) Names(key string) bool { return u != nil && u.byKey[key] != nil }
 // mayName reports whether an object names the key, or is not known not to.
 func (u *Uses) mayName(key string) bool { return u == nil || u.byKey[key] != nil }
 
-// Returns in words which objects name the key, or that they could not be read.
+// why returns in words which objects name the key, or that they could not be read.
 func (u *Uses) why(key string) string {
 	if u == nil {
 		return "it could not be read which Grids and Services name the key " + key
@@ -60,7 +60,7 @@ func (u *Uses) why(key string) string {
 	return fmt.Sprintf("%s %s the key %s", andMore(of.shown, of.count), verb, key)
 }
 
-// Returns in words the first names of a number of objects, and how many more there are.
+// andMore returns in words the first names of a number of objects, and how many more there are.
 func andMore(first []string, of int) string {
 	text := strings.Join(first, ", ")
 	if of > len(first) {
