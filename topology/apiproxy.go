@@ -34,7 +34,7 @@ func (p ProbedProxies) equal(q ProbedProxies) bool {
 // replaces reports whether an API proxy takes the place of the endpoints of a slice.
 func (p ProbedProxies) replaces(s *Slice) bool { return s.apiProxy != nil && p.Answers(*s.apiProxy) }
 
-// APIProxies are the node-local API proxies that slices name, sorted, each once.
+// APIProxies returns the node-local API proxies that slices name, sorted, each once.
 func APIProxies(all []*Slice) []netip.AddrPort {
 	var named []netip.AddrPort
 	for _, s := range all {
@@ -59,13 +59,13 @@ func WarnOfAPIProxy(endpoints metav1.Object) string {
 		", as docs/migrate-from-superedge.md says"
 }
 
-// apiServer is the Service of the API server.
+// Returns the name of the API server's Service.
 func apiServer() types.NamespacedName {
 	return types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
 }
 
-// localProxyOf is the node-local proxy of the API server. nil = the slice names none, or it cannot
-// be read or is of the other family.
+// Returns the node-local proxy of the API server that a slice names. It is nil if the slice
+// names no proxy, or one that cannot be read or is of the other family.
 func localProxyOf(s *discoveryv1.EndpointSlice) *netip.AddrPort {
 	of := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 	if of != apiServer() {

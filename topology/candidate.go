@@ -12,7 +12,7 @@ type candidate struct {
 	exempt       bool     // the node-local API proxy: never subject to closure
 }
 
-// candidates are the endpoints that the slices of a Service hold for one of its ports, or the
+// Returns the endpoints that the slices of a Service hold for one of its ports, or the
 // node-local API proxy that takes their place.
 func candidates(node string, probed ProbedProxies, name ServicePortName, slices []*Slice) []candidate {
 	var all []candidate

@@ -21,7 +21,7 @@ const (
 	hashLength = 8 // hexadecimal digits
 )
 
-// DeploymentName is the name of a DeploymentGrid's child in the unit with the value. It is
+// DeploymentName returns the name of a DeploymentGrid's child in the unit with the value. It is
 // "<grid>-<value>" if that is a valid name. Otherwise both are cut and sanitised, and a hash is
 // appended. The name depends on nothing else, so that the child can be found again. SuperEdge had
 // names that no API server accepts (B-08).
@@ -33,8 +33,8 @@ func DeploymentName(grid, value string) string {
 	return hashedName(MaxDeploymentName, grid, value)
 }
 
-// StatefulSetName is the name of a StatefulSetGrid's child, made as DeploymentName. It has no dots:
-// the Pods' host names come from it, and Kubernetes makes no Pod whose host name has one.
+// StatefulSetName returns the name of a StatefulSetGrid's child, made as DeploymentName. It has
+// no dots: Pods' host names come from it, and Kubernetes makes no Pod whose host name has one.
 func StatefulSetName(grid, value string) string {
 	plain := grid + "-" + value
 	if len(plain) <= MaxStatefulSetName && len(validation.IsDNS1123Label(plain)) == 0 {
@@ -43,8 +43,8 @@ func StatefulSetName(grid, value string) string {
 	return hashedName(MaxStatefulSetName, grid, value)
 }
 
-// ServiceName is the name of a ServiceGrid's Service: "<grid>-svc" where that is a valid name, else
-// made as DeploymentName. Until Kubernetes 1.34 such a name must begin with a letter.
+// ServiceName returns the name of a ServiceGrid's Service: "<grid>-svc" if that is valid, else
+// one made as DeploymentName. Until Kubernetes 1.34 such a name must begin with a letter.
 func ServiceName(grid string) string {
 	plain := grid + "-svc"
 	if len(validation.IsDNS1035Label(plain)) == 0 {
@@ -56,9 +56,9 @@ func ServiceName(grid string) string {
 	return hashedName(MaxServiceName, grid, "svc")
 }
 
-// LabelValue is text if that is a valid label value. Otherwise text is cut and sanitised, and a
-// hash is appended. A gridUniqKey with a prefix is not a valid label value (B-09), nor is a Grid's
-// name of more than 63 characters (B-08).
+// LabelValue returns text if it is a valid label value. Otherwise text is cut and sanitised,
+// and a hash is appended. A gridUniqKey with a prefix is not a valid label value (B-09), nor is
+// a Grid's name of more than 63 characters (B-08).
 func LabelValue(text string) string {
 	if len(validation.IsValidLabelValue(text)) == 0 {
 		return text
@@ -67,8 +67,8 @@ func LabelValue(text string) string {
 	return joinNonEmpty(shortened(readable, validation.LabelValueMaxLength-1-hashLength), hash(text))
 }
 
-// hashedName is "<grid, cut>-<value, cut>-<hash>", of at most limit bytes. The value has half of
-// the room, and what the grid leaves.
+// Returns "<grid, cut>-<value, cut>-<hash>" of at most limit bytes. The value gets half of the
+// room, and what the grid leaves.
 func hashedName(limit int, grid, value string) string {
 	isLabel := func(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' }
 	first, second := sanitise(strings.ToLower(grid), isLabel), sanitise(strings.ToLower(value), isLabel)

@@ -72,7 +72,7 @@ func notOwn(e candidate) Reason {
 	return ReasonNotOwn
 }
 
-// of is the verdict about one endpoint. Exempt ones always stay.
+// Returns the verdict on one endpoint; "" = it stays. Exempt ones always stay.
 func (v verdict) of(e candidate) Reason {
 	if v == nil || e.exempt {
 		return ""
@@ -105,7 +105,8 @@ func (c *Closure) count(reason Reason) {
 	c.LeftOut[i].Count++
 }
 
-// drops is View.Drops. It decides from what the port was decided from.
+// Returns what closure leaves out of a port, sorted by address, for View.Drops. It decides
+// again from the same inputs.
 func (o observer) drops(sp *ServicePort) []Drop {
 	c := sp.Closure
 	all, _ := splitUsable(candidates(o.node, o.probed, sp.Name, sp.Slices))
@@ -120,7 +121,7 @@ func (o observer) drops(sp *ServicePort) []Drop {
 	return out
 }
 
-// outside is why an endpoint is not in this node's unit; "" = it is.
+// Returns why an endpoint is not in this node's unit; "" = it is.
 func (o observer) outside(keys []string, e candidate) Reason {
 	if e.exempt {
 		return ""

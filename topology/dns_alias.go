@@ -27,7 +27,8 @@ func newGridChildren(grids []types.NamespacedName) *gridChildren {
 	return &gridChildren{grids: grids, named: map[namespaceUnit]map[string]string{}}
 }
 
-// in are the Grids of a namespace by the name of their child in a unit.
+// Returns the Grids of a namespace by the name of their child in the unit with the value; nil
+// if the namespace has no Grid, or value is "".
 func (c *gridChildren) in(namespace, value string) map[string]string {
 	first, found := slices.BinarySearchFunc(c.grids, namespace, func(g types.NamespacedName, namespace string) int {
 		return cmp.Compare(g.Namespace, namespace)

@@ -19,7 +19,7 @@ type DNSMemo struct {
 	addrs    addrHolders
 }
 
-// Resolve is the function ResolveDNS, faster.
+// Resolve returns the same as the function ResolveDNS, faster.
 func (m *DNSMemo) Resolve(s Snapshot, c Config) DNSView {
 	if m.startOver(s, c) {
 		*m = DNSMemo{tracker: newTracker(s, c), addrs: addrHolders{}, children: newGridChildren(s.Grids)}

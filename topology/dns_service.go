@@ -48,7 +48,7 @@ func (s *DNSService) UnnamedWarning() string {
 	return fmt.Sprintf("DNS has at most %d endpoints of one Service, the first by host name; further ones have no names", maxNamed)
 }
 
-// Doubts say what of the Service is not as its objects want it.
+// Doubts lists in what the Service is not served as its objects ask for.
 func (s *DNSService) Doubts() []string {
 	var all []string
 	if s.Closure.Malformed != "" {
@@ -64,8 +64,8 @@ func (s *DNSService) Doubts() []string {
 	return all
 }
 
-// Names are what a DNS server has to know. A Service that is the same pointer as before is so in
-// the Names too.
+// Names returns what a DNS server has to know. A Service that is the same pointer as before is
+// so in the Names too.
 func (v DNSView) Names() dnsview.View {
 	names := dnsview.View{Node: v.Node, Services: make([]*dnsview.Names, len(v.Services)), Namespaces: v.Namespaces}
 	for i, svc := range v.Services {

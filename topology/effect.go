@@ -2,8 +2,9 @@ package topology
 
 import "strings"
 
-// MalformedEffect says what holds for a Service whose annotations cannot be read, for logs, Events
-// and explain. keys are those in force; none = the Service never had readable ones here.
+// MalformedEffect returns a text that says what holds for a Service whose annotations cannot be
+// read, for logs, Events and explain. keys are those in force; none = the Service never had
+// readable ones here.
 func MalformedEffect(keys []string) string {
 	if len(keys) == 0 {
 		return "until it is corrected, each node uses only its own endpoints"

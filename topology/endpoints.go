@@ -1,6 +1,6 @@
 package topology
 
-// Endpoints are all endpoints that a Snapshot holds for a Service port, before closure,
+// Endpoints returns all endpoints that a Snapshot holds for a Service port, before closure,
 // readiness and hints: what explain has to account for. An address that two endpoints
 // share appears once for each.
 func Endpoints(s Snapshot, name ServicePortName) []Endpoint {

@@ -23,7 +23,7 @@ func (o observer) fallBack(keys []string, all []candidate) (string, verdict) {
 	return "", func(e candidate) Reason { return o.notInUse(keys, "", e) }
 }
 
-// outsideKey is outside for one entry of an Ordered list.
+// Returns why one entry of an Ordered list does not lead to an endpoint; "" = it does.
 func (o observer) outsideKey(key string, e candidate) Reason {
 	if key == AnyEndpoint || e.exempt {
 		return ""
@@ -31,7 +31,7 @@ func (o observer) outsideKey(key string, e candidate) Reason {
 	return o.outside([]string{key}, e)
 }
 
-// notInUse is why the key in use does not lead to an endpoint; key "" leads to none.
+// Returns why the key in use does not lead to an endpoint; "" = it does. Key "" leads to none.
 func (o observer) notInUse(keys []string, inUse string, e candidate) Reason {
 	if inUse != "" && o.outsideKey(inUse, e) == "" {
 		return ""

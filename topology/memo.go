@@ -14,7 +14,7 @@ type Memo struct {
 	view View // of the last Snapshot
 }
 
-// Resolve is the function Resolve, faster.
+// Resolve returns the same as the function Resolve, faster.
 func (m *Memo) Resolve(s Snapshot, c Config) View {
 	if m.startOver(s, c) {
 		*m = Memo{tracker: newTracker(s, c), view: View{LastKeys: map[types.UID][]string{}}}
@@ -40,7 +40,7 @@ func (m *Memo) Resolve(s Snapshot, c Config) View {
 // CompareObjects orders objects by namespace and name.
 func CompareObjects[P Object](a, b P) int { return CompareServices(nameOf(a), nameOf(b)) }
 
-// Object is an object of which the namespace and the name are known.
+// Object is an object with a known namespace and name.
 type Object interface {
 	GetNamespace() string
 	GetName() string

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ServiceAnnotations are the names of those annotations of a Service that are read.
+// ServiceAnnotations returns the names of the annotations of a Service that are read.
 func ServiceAnnotations() []string {
 	return []string{AnnotationKeys, AnnotationPolicy, AnnotationScheduler}
 }
@@ -88,13 +88,13 @@ func alikePrefixes(prefix, read string) bool {
 
 func lengthsDiffer(a, b string, limit int) bool { return max(len(a)-len(b), len(b)-len(a)) > limit }
 
-// splitName is the prefix of an annotation's name, in small letters, and the rest.
+// Returns the prefix of an annotation's name, in small letters, and the part behind the slash.
 func splitName(name string) (prefix, word string) {
 	slash := strings.LastIndexByte(name, '/')
 	return strings.ToLower(name[:max(slash, 0)]), name[slash+1:]
 }
 
-// letters is a name in small letters, without what may be between its words.
+// Returns a name in small letters, without the characters that may be between its words.
 func letters(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("-_.", r) {
@@ -104,7 +104,7 @@ func letters(name string) string {
 	}, name)
 }
 
-// misspelled is none or one.
+// Returns at most one warning: of an annotation that is probably mistyped.
 func misspelled(svc *corev1.Service) []string {
 	if name, meant := Misnamed(svc.Annotations, ServiceAnnotations()); name != "" {
 		return []string{MisnamedWarning(name, meant)}
@@ -112,7 +112,7 @@ func misspelled(svc *corev1.Service) []string {
 	return nil
 }
 
-// MisnamedWarning says what Misnamed has found.
+// MisnamedWarning returns a warning of what Misnamed has found.
 func MisnamedWarning(name, meant string) string {
 	if meant == AnnotationKeys {
 		return fmt.Sprintf("annotation %s is not read, so it does not close the Service; the one that is read is %s", excerpt.Of(name), meant)

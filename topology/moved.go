@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// relabelled is a Node of which labels have changed, or that has appeared or gone.
+// relabelled is a Node whose labels have changed, or that has appeared or gone.
 type relabelled struct {
 	before, after labels.Set
 	known         [2]bool // before and after
@@ -59,7 +59,7 @@ func (m *tracker) takeWatched(s Snapshot) {
 	}
 }
 
-// relabelled are the Nodes whose labels changed, as far as they count for a Service.
+// Returns the Nodes whose labels changed, as far as the change counts for a Service, by name.
 func (m *tracker) relabelled(s Snapshot) map[string]relabelled {
 	before := m.snapshot.Nodes
 	keys := m.keysInForce()
@@ -96,7 +96,7 @@ func (r relabelled) anyOf(keys map[string]struct{}) bool {
 	return false
 }
 
-// keysInForce are those of all Services.
+// Returns the topology keys of all Services.
 func (m *tracker) keysInForce() map[string]struct{} {
 	keys := map[string]struct{}{}
 	for _, e := range m.services {

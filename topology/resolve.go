@@ -41,7 +41,7 @@ func Resolve(s Snapshot, c Config) View {
 	return view
 }
 
-// newView is a View without Ports and LastKeys.
+// Returns a View without Ports and LastKeys.
 func newView(s Snapshot, c Config) View {
 	return View{Node: s.Node, Self: factsOf(s), Drops: newObserver(s, c).drops}
 }
@@ -110,7 +110,7 @@ func toEndpoints(families ...[]candidate) []Endpoint {
 	return out
 }
 
-// serving is ServicePort.Serving.
+// Returns the addresses of the endpoints that still serve, for ServicePort.Serving.
 func serving(inUnit []candidate) []netip.AddrPort {
 	all := keep(inUnit, func(e candidate) bool { return e.Serving })
 	if len(all) == 0 {
@@ -150,7 +150,7 @@ func (c Config) HandedToUs(svc *corev1.Service) bool {
 	return labelled == (c.ServiceProxyName != "") && name == c.ServiceProxyName
 }
 
-// serviceOf is the Service that a slice belongs to; false = the slice does not count.
+// Returns the Service that a slice belongs to; false = the slice does not count.
 func serviceOf(slice *Slice) (types.NamespacedName, bool) {
 	if slice == nil {
 		return types.NamespacedName{}, false
@@ -158,7 +158,7 @@ func serviceOf(slice *Slice) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Service}, slice.Service != ""
 }
 
-// slicesByService groups the slices by the Service that of says.
+// slicesByService groups the slices by the Service that of returns.
 func slicesByService(all []*Slice, of func(*Slice) (types.NamespacedName, bool)) map[types.NamespacedName][]*Slice {
 	byService := make(map[types.NamespacedName][]*Slice, len(all))
 	for i, slice := range all {
@@ -189,7 +189,7 @@ func factsOf(s Snapshot) NodeFacts {
 	return facts
 }
 
-// nodeIPs are a Node's addresses, internal ones first.
+// Returns a Node's addresses, internal ones first, each once.
 func nodeIPs(node *corev1.Node) []netip.Addr {
 	var ips []netip.Addr
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
@@ -202,9 +202,9 @@ func nodeIPs(node *corev1.Node) []netip.Addr {
 	return ips
 }
 
-// HostOfNode is the state of a machine as its Node object describes it, for commands that must not
-// read the machine itself: the addresses in the status, both families, and the loopback addresses
-// that every machine has. A Node does not list networks.
+// HostOfNode returns the state of a machine as its Node describes it, for commands that must
+// not read the machine itself: the addresses in the status, both families, and the loopback
+// addresses that every machine has. A Node does not list networks.
 func HostOfNode(node *corev1.Node) Host {
 	host := Host{IPv4: true, IPv6: true, Addrs: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}}
 	if node != nil {

@@ -90,7 +90,7 @@ func kindOfNames(svc *corev1.Service) dnsview.Kind {
 	}
 }
 
-// externalName is the name that a Service is an alias of; "" = what it says is none.
+// Returns the name that a Service is an alias of; "" with a warning = it is not a DNS name.
 func externalName(svc *corev1.Service) (name string, warnings []string) {
 	name = strings.TrimSuffix(svc.Spec.ExternalName, ".")
 	if isHostName(name) {
@@ -243,7 +243,7 @@ func candidatesOf(all []namedCandidate) []candidate {
 	return out
 }
 
-// dnsPorts are all ports of a slice.
+// Returns all ports of a slice, also those without a name or number.
 func (s *Slice) dnsPorts() []dnsview.Port {
 	ports := make([]dnsview.Port, 0, len(s.Ports)+len(s.names.ports))
 	for _, p := range s.Ports {
@@ -252,8 +252,8 @@ func (s *Slice) dnsPorts() []dnsview.Port {
 	return append(ports, s.names.ports...)
 }
 
-// addrHostname is the name of an endpoint that has none of its own, made of its address as CoreDNS
-// makes it: dashes for dots and colons, and no dash at the end.
+// Returns the name of an endpoint that has no host name, made of its address as CoreDNS makes
+// it: dashes for dots and colons, and no dash at the end.
 func addrHostname(addr netip.Addr) string {
 	name := strings.NewReplacer(".", "-", ":", "-").Replace(addr.String())
 	if strings.HasSuffix(name, "-") {
@@ -262,8 +262,8 @@ func addrHostname(addr netip.Addr) string {
 	return name
 }
 
-// compareDNSEndpoints is the order of Endpoints. Ports are compared only if all else is equal:
-// cmp.Or has all of its arguments made.
+// Orders Endpoints. Ports are compared only if all else is equal: cmp.Or evaluates all of its
+// arguments.
 func compareDNSEndpoints(a, b dnsview.Endpoint) int {
 	order := cmp.Or(cmp.Compare(a.Hostname, b.Hostname), a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
 	if order != 0 {

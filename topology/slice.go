@@ -170,7 +170,8 @@ func hasFamily(addr netip.Addr, t discoveryv1.AddressType) bool {
 	return addr.Is4() && t == discoveryv1.AddressTypeIPv4 || addr.Is6() && t == discoveryv1.AddressTypeIPv6
 }
 
-// FirstNode is the first, by name, that an endpoint is on, also one that is left out; "" = none.
+// FirstNode returns the first node, by name, that has an endpoint, also one that is left out;
+// "" = no endpoint names its node.
 func (s *Slice) FirstNode() string {
 	first := ""
 	if s.ignored != nil {
@@ -196,10 +197,10 @@ func (s *Slice) Equal(t *Slice) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// GetNamespace is that of Object.
+// GetNamespace implements Object.
 func (s *Slice) GetNamespace() string { return s.Namespace }
 
-// GetName is that of Object.
+// GetName implements Object.
 func (s *Slice) GetName() string { return s.Name }
 
 // GetObjectMeta lets client-go hold a Slice in a store: metav1.ObjectMetaAccessor. Its detectors

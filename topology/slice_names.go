@@ -33,8 +33,8 @@ type furtherAddress struct {
 // ignoredNames are what only DNS leaves out and warns of.
 type ignoredNames struct{ hostnames, addresses, slices ignored }
 
-// NewSliceWithNames is NewSlice, with what DNS reads: also of slices that no proxy uses. Slices of
-// host names have no addresses: they are left out.
+// NewSliceWithNames reads what NewSlice reads, and what only DNS does, also of slices that no
+// proxy uses. Slices of host names have no addresses: they are left out.
 func NewSliceWithNames(s *discoveryv1.EndpointSlice) *Slice {
 	out := NewSlice(s)
 	out.names = &sliceNames{service: s.Labels[discoveryv1.LabelServiceName]}
@@ -70,7 +70,7 @@ func NewSliceWithNames(s *discoveryv1.EndpointSlice) *Slice {
 	return out
 }
 
-// nakedPort is a port without a name or number; false = its number is none of a port.
+// Returns a port without name ("") or number (dnsview.NoPort); false = its number is invalid.
 func nakedPort(p discoveryv1.EndpointPort) (dnsview.Port, bool) {
 	port := dnsview.Port{Protocol: string(corev1.ProtocolTCP), Number: dnsview.NoPort}
 	if p.Name != nil {
@@ -112,7 +112,7 @@ func (n *sliceNames) readFurther(s *discoveryv1.EndpointSlice, texts []string, e
 	}
 }
 
-// hostname is that of an endpoint; "" = it has none.
+// Returns the host name of an endpoint; "" = it does not have one.
 func (n *sliceNames) hostname(endpoint int) string {
 	if n.hostnames == nil {
 		return ""
@@ -120,7 +120,8 @@ func (n *sliceNames) hostname(endpoint int) string {
 	return n.hostnames[endpoint]
 }
 
-// labelledService is serviceOf for DNS: the Service that the label of a slice names.
+// Returns the Service that the label of a slice names, as serviceOf for DNS; false = it names
+// no Service, or was read without names.
 func labelledService(slice *Slice) (types.NamespacedName, bool) {
 	if slice == nil || slice.names == nil {
 		return types.NamespacedName{}, false

@@ -12,9 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Object is an EndpointSlice of which NewSlice makes an equal Slice, but for what it has left out
-// and warns of: that is not known any more. It does not say what is assumed where a slice says
-// nothing.
+// Object returns an EndpointSlice from which NewSlice makes an equal Slice, except for what was
+// left out and warned of: that is not kept. Conditions with the assumed values are not set.
 func (s *Slice) Object() *discoveryv1.EndpointSlice {
 	out := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion},
@@ -74,7 +73,7 @@ func (n *sliceNames) addTo(out *discoveryv1.EndpointSlice) {
 	}
 }
 
-// addressType is that of the addresses; a slice without any may be of either family.
+// Returns the family of the addresses, and IPv4 for a slice without any: it may be of either.
 func (s *Slice) addressType() discoveryv1.AddressType {
 	var addr netip.Addr
 	switch {

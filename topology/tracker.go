@@ -42,8 +42,8 @@ func newTracker(s Snapshot, c Config) tracker {
 	return tracker{config: c, services: make(map[types.NamespacedName]*memory, len(s.Services)), malformed: map[*memory]struct{}{}}
 }
 
-// take marks every Service of which an input has changed, and returns the keys by which LastKeys
-// change; none = the UID has no entry. of is the Service that a slice belongs to.
+// take marks every Service with a changed input, and returns the keys by which LastKeys change;
+// none = the UID has no entry. of returns the Service that a slice belongs to.
 func (m *tracker) take(s Snapshot, of func(*Slice) (types.NamespacedName, bool)) map[types.UID][]string {
 	keys := m.takeServices(s)
 	m.takeSlices(s, of)
@@ -52,7 +52,7 @@ func (m *tracker) take(s Snapshot, of func(*Slice) (types.NamespacedName, bool))
 	return keys
 }
 
-// memory is that of a Service, of which something changed.
+// Marks a Service as changed, and returns its memory, which is made if it is missing.
 func (m *tracker) memory(name types.NamespacedName) *memory {
 	e := m.services[name]
 	if e == nil {
@@ -104,7 +104,7 @@ func (m *tracker) confine(e *memory, lastKeys []string) {
 	}
 }
 
-// changedKeys are LastKeys with some changes. Without any it is the same map.
+// Returns last with the changes, where no keys delete an entry. Without any it is the same map.
 func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 	copied := false
 	for uid, keys := range changes {
@@ -122,8 +122,8 @@ func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 	return last
 }
 
-// copyOf is as large as the entries are, which maps.Clone is not: it keeps the room of entries that
-// were deleted.
+// Returns a copy as large as the entries are. maps.Clone keeps the room of entries that were
+// deleted.
 func copyOf(all map[types.UID][]string) map[types.UID][]string {
 	fresh := make(map[types.UID][]string, len(all))
 	maps.Copy(fresh, all)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Unusable is why no endpoint and no external address of a Service can have an address. The API
-// server refuses the same ranges in EndpointSlices and externalIPs. "" = the address is usable.
+// Unusable returns why no endpoint and no external address of a Service can be at an address.
+// The API server refuses the same ranges in EndpointSlices and externalIPs. "" = it is usable.
 func Unusable(addr netip.Addr) Reason {
 	switch {
 	case addr.IsUnspecified() || addr.Is4() && addr.As4()[0] == 0: // "this network", RFC 1122

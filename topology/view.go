@@ -62,7 +62,7 @@ type ServicePort struct {
 	Slices []*Slice // all of the Service that any proxy uses: what it was decided from
 }
 
-// PortsOf are the ports of a Service among those of a View.
+// PortsOf returns the ports of a Service among those of a View.
 func PortsOf(ports []*ServicePort, name types.NamespacedName) []*ServicePort {
 	first, _ := slices.BinarySearchFunc(ports, name, func(sp *ServicePort, name types.NamespacedName) int {
 		return CompareServices(sp.Name.NamespacedName, name)
@@ -82,7 +82,7 @@ type ServicePortName struct {
 	Protocol corev1.Protocol
 }
 
-// String is "namespace/name" with ":port" behind it where the port has a name, as
+// String returns "namespace/name" with ":port" behind it where the port has a name, as
 // kube-proxy prints it in comments and hashes it into chain names. The protocol is not
 // part of it.
 func (n ServicePortName) String() string {
@@ -92,7 +92,7 @@ func (n ServicePortName) String() string {
 	return n.NamespacedName.String() + ":" + n.Port
 }
 
-// IPProtocol is the number of the protocol in an IP header. It is TCP if the Service names none.
+// IPProtocol returns the protocol's number in an IP header: TCP's if the Service names none.
 func (n ServicePortName) IPProtocol() uint8 {
 	switch n.Protocol {
 	case corev1.ProtocolUDP:

@@ -45,7 +45,7 @@ type sliceGroup struct {
 	onlyNames bool
 }
 
-// groupOf is the group of a slice; false = it belongs to no Service.
+// Returns the group of a slice; false = it belongs to no Service.
 func groupOf(slice *Slice) (sliceGroup, bool) {
 	if service, counts := serviceOf(slice); counts {
 		return sliceGroup{service: service}, true
@@ -62,7 +62,7 @@ type HeldEndpoint struct {
 	Until   time.Time // at the latest
 }
 
-// Held are the endpoints that are held now, by Service, address and Node.
+// Held returns the endpoints that are held now, sorted by Service, address and Node.
 func (w Waves) Held(now time.Time) []HeldEndpoint {
 	var all []HeldEndpoint
 	for e, until := range w.held {
@@ -76,7 +76,7 @@ func (w Waves) Held(now time.Time) []HeldEndpoint {
 	return all
 }
 
-// Until is when the next held endpoint is released; zero = none is held.
+// Until returns when the next held endpoint is released; zero = no endpoint is held.
 func (w Waves) Until(now time.Time) time.Time {
 	var first time.Time
 	for _, until := range w.held {
@@ -87,9 +87,9 @@ func (w Waves) Until(now time.Time) time.Time {
 	return first
 }
 
-// Hold is the Snapshot to enforce in the place of next, and the Waves after it. cut is nil unless
-// next may bring a wave. An endpoint is held for as long as grace, or until it is ready again,
-// terminating or deleted. What is not held is as in next.
+// Hold returns the Waves after next, and the Snapshot to enforce in its place. cut is nil
+// unless next may bring a wave. An endpoint is held for as long as grace, or until it is ready
+// again, terminating or deleted. What is not held is as in next.
 func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time) (Waves, Snapshot) {
 	if cut != nil && cut.Over(now) {
 		cut = nil
@@ -115,7 +115,7 @@ func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time)
 	return after, next
 }
 
-// turnedNotReady are the endpoints of all waves from before to next, whose endpoints are now.
+// Returns the endpoints of all waves from before to next. now holds the endpoints of next.
 func turnedNotReady(before, next Snapshot, now map[endpointID]SliceEndpoint) []endpointID {
 	o := newObserver(next, Config{})
 	was := map[sliceGroup][]*Slice{}
@@ -134,7 +134,7 @@ func turnedNotReady(before, next Snapshot, now map[endpointID]SliceEndpoint) []e
 	return all
 }
 
-// wave are the endpoints of one group that turned not ready, if they are a wave.
+// Returns the endpoints of one group that turned not ready, or nil if they are no wave.
 func (o observer) wave(c confinement, before, now map[endpointID]SliceEndpoint) (turned []endpointID) {
 	ready := 0
 	for e, state := range before {
@@ -165,7 +165,8 @@ func (o observer) sharesUnit(c confinement, node string) bool {
 	}
 }
 
-// endpointStates are the endpoints of slices. One that is in several is ready if it is in any.
+// Returns the endpoints of slices by identity, without the API server's. One that is in several
+// slices is ready if it is in any.
 func endpointStates(all []*Slice) map[endpointID]SliceEndpoint {
 	states := map[endpointID]SliceEndpoint{}
 	for _, slice := range all {
