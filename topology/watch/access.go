@@ -42,7 +42,7 @@ func listerOf[L runtime.Object](client interface {
 	}
 }
 
-// listerWatcher is what an informer needs. Every answer is reported to the outage.
+// Returns what an informer needs. Every answer is reported to the outage.
 func (a access) listerWatcher() cache.ListerWatcher {
 	selected := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector, o.FieldSelector = a.options.LabelSelector, a.options.FieldSelector
@@ -62,5 +62,5 @@ func (a access) listerWatcher() cache.ListerWatcher {
 // (KEP-3157): an API server compresses lists and no streams, and a site's uplink is narrow.
 type listFirst struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is what client-go asks.
+// IsWatchListSemanticsUnSupported returns true, so that client-go lists before it watches.
 func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }

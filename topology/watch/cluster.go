@@ -97,7 +97,7 @@ func NewCluster(c ClusterConfig) (*Cluster, error) {
 // debug is the verbosity that logr turns into slog's level Debug.
 const debug = 4
 
-// handedTo is the label selector of the Services that a proxy of this name serves.
+// Returns the label selector of the Services that a proxy serves; "" is kube-proxy's name.
 func handedTo(proxy string) string {
 	if proxy == "" {
 		return "!" + topology.LabelServiceProxyName
@@ -105,7 +105,7 @@ func handedTo(proxy string) string {
 	return topology.LabelServiceProxyName + "=" + proxy
 }
 
-// selectors are the options to list Services and EndpointSlices with.
+// Returns the options to list Services and EndpointSlices with.
 func (c ClusterConfig) selectors() (services, slices metav1.ListOptions) {
 	if c.DNS {
 		return services, slices
@@ -196,9 +196,9 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return nil
 }
 
-// Snapshot is the last known state of the cluster. Services and the labels of this Node decide
-// which Nodes are watched, so each call starts and ends watches. It is false until these have read
-// everything once.
+// Snapshot returns the last known state of the cluster. Services and the labels of this Node
+// decide which Nodes are watched, so each call starts and ends watches. It is false until these
+// have read everything once.
 func (c *Cluster) Snapshot() (topology.Snapshot, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,16 +232,17 @@ func (c *Cluster) NodeWatches() (units, all int) {
 	return count.units, count.all
 }
 
-// Lost says since when, and why, some kind cannot be read from the API server, as failed requests
-// and the Silence report it. What happened since then is not known. Safe for concurrent use.
+// Lost returns since when, and why, some kind cannot be read from the API server, as failed
+// requests and the Silence report it. What happened since then is not known. Zero = all kinds
+// can be read. Safe for concurrent use.
 func (c *Cluster) Lost() Loss {
 	now, _ := c.silence.extend(c.away.now(), c.away.last(), time.Now())
 	return now
 }
 
-// Losses are the present loss of EndpointSlices, and the last one that is over: only then may what
-// is known of endpoints be old. Another kind may fail for ever, such as for a missing right. Safe
-// for concurrent use.
+// Losses returns the present loss of EndpointSlices, and the last one that is over: only then
+// may what is known of endpoints be old. Another kind may always fail, such as for a missing
+// right. Safe for concurrent use.
 func (c *Cluster) Losses() (now Loss, last PastLoss) {
 	return c.silence.extend(c.sliceAway.now(), c.sliceAway.last(), time.Now())
 }

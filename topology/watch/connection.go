@@ -90,7 +90,7 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// Snapshot is that of the Cluster.
+// Snapshot returns that of the Cluster; false = the Cluster, or its Snapshot, is not there yet.
 func (c *Connection) Snapshot() (topology.Snapshot, bool) {
 	if cluster := c.cluster.Load(); cluster != nil {
 		return cluster.Snapshot()
@@ -101,7 +101,7 @@ func (c *Connection) Snapshot() (topology.Snapshot, bool) {
 // Changed receives after a change in the Cluster, and when it has been made late.
 func (c *Connection) Changed() <-chan struct{} { return c.changed }
 
-// Listed is that of the Cluster.
+// Listed returns that of the Cluster, or the zero value until there is one.
 func (c *Connection) Listed() Listed {
 	if cluster := c.cluster.Load(); cluster != nil {
 		return cluster.Listed()
@@ -109,7 +109,7 @@ func (c *Connection) Listed() Listed {
 	return Listed{}
 }
 
-// NodeWatches are those of the Cluster. Safe for concurrent use.
+// NodeWatches counts those of the Cluster. Safe for concurrent use.
 func (c *Connection) NodeWatches() (units, all int) {
 	if cluster := c.cluster.Load(); cluster != nil {
 		return cluster.NodeWatches()
@@ -117,7 +117,8 @@ func (c *Connection) NodeWatches() (units, all int) {
 	return 0, 0
 }
 
-// Lost says since when, and why, there is no connection or no answer. Safe for concurrent use.
+// Lost returns since when, and why, there is no connection or no answer; zero = there is. Safe
+// for concurrent use.
 func (c *Connection) Lost() Loss {
 	if cluster := c.cluster.Load(); cluster != nil {
 		return cluster.Lost()
@@ -126,7 +127,7 @@ func (c *Connection) Lost() Loss {
 	return now
 }
 
-// Losses are those of the Cluster, or that it cannot be made. Safe for concurrent use.
+// Losses returns those of the Cluster, or that it cannot be made. Safe for concurrent use.
 func (c *Connection) Losses() (now Loss, last PastLoss) {
 	if cluster := c.cluster.Load(); cluster != nil {
 		return cluster.Losses()

@@ -159,7 +159,7 @@ func (f *folders) follow() error {
 }
 
 // wait returns once the paths may have changed and then stayed unchanged for the settling time, or
-// after the poll period. It is false if ctx ended first.
+// after the poll period. It returns false if ctx ended first.
 func (f *folders) wait(ctx context.Context, settle, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()

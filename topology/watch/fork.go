@@ -22,7 +22,7 @@ func NewFork(s Source) *Fork { return &Fork{source: s, first: newPulse(), second
 // Run runs the source.
 func (f *Fork) Run(ctx context.Context) error { return forward(ctx, f.source, f.first, f.second) }
 
-// Snapshot is that of the source.
+// Snapshot returns that of the source.
 func (f *Fork) Snapshot() (topology.Snapshot, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -32,7 +32,7 @@ func (f *Fork) Snapshot() (topology.Snapshot, bool) {
 // Changed receives after something in the Snapshot changed.
 func (f *Fork) Changed() <-chan struct{} { return f.first }
 
-// Second is Changed for the other one.
+// Second receives as Changed does, for the other follower.
 func (f *Fork) Second() <-chan struct{} { return f.second }
 
 var _ Source = (*Fork)(nil)

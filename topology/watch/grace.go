@@ -70,14 +70,14 @@ func (g *Grace) Run(ctx context.Context) error {
 // Changed receives after a change in the source, and when endpoints are released.
 func (g *Grace) Changed() <-chan struct{} { return g.changed }
 
-// Held are the endpoints that are held now. Safe for concurrent use.
+// Held returns the endpoints that are held now. Safe for concurrent use.
 func (g *Grace) Held() []topology.HeldEndpoint {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.waves.Held(g.config.Now())
 }
 
-// Snapshot is that of the source, with the endpoints that are held ready.
+// Snapshot returns that of the source, in which the endpoints that are held are ready.
 func (g *Grace) Snapshot() (topology.Snapshot, bool) {
 	s, whole := g.source.Snapshot() // may ask the kernel: not under the lock, which Held takes
 	g.mu.Lock()

@@ -29,7 +29,7 @@ type HoldConfig struct {
 // Lists is a Source that is an API server's; a Cluster is one.
 type Lists interface {
 	Source
-	// Listed is what was listed last. It may be ahead of the Snapshot, never behind it.
+	// Listed returns what was listed last. It may be ahead of the Snapshot, never behind it.
 	Listed() Listed
 }
 
@@ -89,7 +89,8 @@ func (h *Hold) Changed() <-chan struct{} { return h.changed }
 // concurrent use.
 func (h *Hold) Holding() bool { return h.holding.Load() }
 
-// Snapshot is that of the source, or the one from before.
+// Snapshot returns that of the source, or the one from before while that of the source is held
+// back; false = there is no Snapshot yet.
 func (h *Hold) Snapshot() (topology.Snapshot, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +154,7 @@ func (e expectation) next(now time.Time, listed Listed, limit time.Duration) (af
 	return e, now.Sub(e.missing) < limit
 }
 
-// lacks names the first object that is expected and not listed; "" = there is none.
+// Returns the first object that is expected and not listed; "" = no object is missing.
 func (expected Listed) lacks(listed Listed) string {
 	switch {
 	case expected.Service && !listed.Service:

@@ -8,8 +8,9 @@ import (
 // apiServerKey is Service default/kubernetes, and its EndpointSlice, in a store.
 const apiServerKey = corev1.NamespaceDefault + "/kubernetes"
 
-// Listed is the content of the stores. A new list replaces a store as a whole, and the events for
-// removed objects follow. A Snapshot depends on these events, so it may show an intermediate state.
+// Listed returns what the stores contain. A new list replaces a store as a whole, and the
+// events for removed objects follow. A Snapshot depends on these events, so it may show an
+// intermediate state.
 func (c *Cluster) Listed() Listed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +42,8 @@ func (n *nodeWatches) lost() bool {
 	return false
 }
 
-// empty looks at all keys only where the first object of the last list has gone.
+// Reports whether the store is empty. It looks at all keys only if the first object of the last
+// list has gone.
 func (c *collection[T, P]) empty() bool {
 	if len(c.sorted) > 0 {
 		if name, err := cache.MetaNamespaceKeyFunc(P(c.sorted[0])); err == nil && c.stores(name) {

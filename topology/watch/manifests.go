@@ -96,7 +96,7 @@ func (m *Manifests) Run(ctx context.Context) error {
 // maxPoll bounds the poll period of a directory that is slow to read, such as one on a network.
 const maxPoll = time.Minute
 
-// pollPeriod is after what time to look again without a notification. To look is to call stat for
+// Returns after what time to look again without a notification. To look is to call stat for
 // each file. That takes at most a thousandth of the time, however many files there are, and a
 // hundredth if some changes are not notified. look is what it took last. Pure.
 func pollPeriod(poll, look time.Duration, notified bool) time.Duration {
@@ -138,7 +138,7 @@ func (m *Manifests) report(warnings []string, err error) {
 	m.outcome = outcome
 }
 
-// Snapshot is the state of the last good read.
+// Snapshot returns the state of the last good read; false = there was no good read yet.
 func (m *Manifests) Snapshot() (topology.Snapshot, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

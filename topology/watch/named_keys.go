@@ -64,7 +64,7 @@ func (n *namedKeys) replace(old, now *corev1.Service) {
 	}
 }
 
-// countedKeys are the keys that a Service was counted with.
+// Returns the keys that a Service was counted with.
 func (n *namedKeys) countedKeys(svc *corev1.Service) []string {
 	keys, _, err := topology.ParseKeys(svc.Annotations)
 	if err != nil {

@@ -102,7 +102,7 @@ func (n *nodeWatches) run(ctx context.Context) {
 	n.streams.Wait()
 }
 
-// count is how many watches run. Safe for concurrent use.
+// Returns how many watches run. Safe for concurrent use.
 func (n *nodeWatches) count() nodeWatchCount { return *n.counts.Load() }
 
 // follow starts and ends watches. It reports whether a Snapshot can be formed.
@@ -225,8 +225,8 @@ func (n *nodeWatches) setAlarm(now time.Time) {
 	}
 }
 
-// known are the Nodes of all complete watches and this Node, and topology.Snapshot's Watched. Both
-// are the same maps until something changes.
+// Returns the Nodes of all complete watches and this Node, and topology.Snapshot's Watched.
+// Both are the same maps until something changes.
 func (n *nodeWatches) known(self string) (map[string]labels.Set, map[string]bool) {
 	var complete []unitNodes
 	var sources []joinedSource

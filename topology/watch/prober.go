@@ -74,15 +74,15 @@ func (p *Prober) Run(ctx context.Context) error {
 // Changed receives after a change in the source, and when an API proxy begins or ceases to answer.
 func (p *Prober) Changed() <-chan struct{} { return p.changed }
 
-// Answers are the API proxies that are named now, each with whether it answers. Safe for concurrent
-// use.
+// Answers returns the API proxies that are named now, each with whether it answers. Safe for
+// concurrent use.
 func (p *Prober) Answers() topology.ProbedProxies {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.answers
 }
 
-// Snapshot is that of the source, with the API proxies that answer.
+// Snapshot returns that of the source, with the API proxies that answer.
 func (p *Prober) Snapshot() (topology.Snapshot, bool) {
 	s, whole := p.source.Snapshot()
 	if !whole {
@@ -170,7 +170,7 @@ func (p *Prober) due() (all []netip.AddrPort) {
 	return all
 }
 
-// next is when the next proxy is to be probed; zero = none is named.
+// Returns when the next proxy is to be probed; zero = no proxy is named.
 func (p *Prober) next() (first time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,14 +221,15 @@ type proxyProbe struct {
 	next   time.Time // when to probe again
 }
 
-// heard is p after a probe. Two failures in a row, or one of a proxy that never answered, mean that
-// it does not answer. One success means that it does.
+// Returns p after a probe. Two failures in a row, or one of a proxy that never answered, mean
+// that it does not answer. One success means that it does.
 func (p proxyProbe) heard(err error) proxyProbe {
 	p.up, p.known, p.failed = err == nil || p.up && !p.failed, true, err != nil
 	return p
 }
 
-// ProbeOnce says which API proxies answer that a Snapshot names, for a command that asks once.
+// ProbeOnce returns which of the API proxies that a Snapshot names answer, for a command that
+// asks once. It probes maxProbed of them at most.
 func ProbeOnce(ctx context.Context, s topology.Snapshot) topology.ProbedProxies {
 	all := topology.APIProxies(s.Slices)
 	answers := topology.ProbedProxies{}

@@ -24,7 +24,7 @@ const (
 	connectPause = time.Second
 )
 
-// ConnectLimit is how long one attempt to connect to HOST:PORT may take.
+// ConnectLimit returns how long one attempt to connect to HOST:PORT may take.
 func ConnectLimit(address string) time.Duration {
 	if _, err := netip.ParseAddrPort(address); err == nil {
 		return oneAttempt

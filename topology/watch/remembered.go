@@ -70,8 +70,8 @@ func (r *Remembered) Changed() <-chan struct{} { return r.changed }
 // for rules meanwhile. Safe for concurrent use.
 func (r *Remembered) InUse() bool { return r.used.Load() && !r.over.Load() }
 
-// Snapshot is that of the source, or the saved one. The first one of the source has the topology
-// keys that were saved: it has none itself.
+// Snapshot returns that of the source, or the saved one. The first one of the source has the
+// topology keys that were saved: it has none itself.
 func (r *Remembered) Snapshot() (topology.Snapshot, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -80,7 +80,7 @@ func (w *Saver) Enforced(s topology.Snapshot) {
 	}
 }
 
-// Stats is what was written so far. Safe for concurrent use.
+// Stats returns what was written so far. Safe for concurrent use.
 func (w *Saver) Stats() SaveStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,10 +161,10 @@ func (p writePlan) changed(now time.Time) writePlan {
 	return p
 }
 
-// written is p after a write began.
+// Returns p after a write began.
 func (p writePlan) written(now time.Time) writePlan { return writePlan{last: now} }
 
-// failed is p after that write failed: it is tried again, unless only another Snapshot can succeed.
+// Returns p after that write failed. It is due again, unless only another Snapshot can succeed.
 func (p writePlan) failed(err error) writePlan {
 	if !errors.Is(err, state.ErrTooLarge) {
 		p = p.changed(p.last)
@@ -172,7 +172,7 @@ func (p writePlan) failed(err error) writePlan {
 	return p
 }
 
-// due is when to write; false = there is nothing to write.
+// Returns when to write; false = there is nothing to write.
 func (p writePlan) due() (time.Time, bool) {
 	at := p.change.Add(firstWrite)
 	if again := p.last.Add(writePeriod); !p.last.IsZero() && again.After(at) {

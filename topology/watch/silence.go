@@ -82,7 +82,7 @@ type heardConn struct {
 	silence *Silence
 }
 
-// NetConn is the connection that is listened to, as tls.Conn has it: who opened it looks for it.
+// NetConn returns the connection that is listened to, as tls.Conn does: its opener wants it.
 func (c heardConn) NetConn() net.Conn { return c.Conn }
 
 func (c heardConn) Read(b []byte) (int, error) {
@@ -137,7 +137,7 @@ func (s *Silence) extend(present Loss, last PastLoss, now time.Time) (Loss, Past
 	return present, merged(last, s.last)
 }
 
-// merged is one outage out of two if the later one goes on with the other, or the later one.
+// Returns one outage made of two if the later one goes on with the other, else the later one.
 func merged(a, b PastLoss) PastLoss {
 	if b.End.After(a.End) {
 		a, b = b, a

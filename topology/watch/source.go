@@ -12,7 +12,7 @@ type Source interface {
 	// server is not such a case.
 	Run(ctx context.Context) error
 
-	// Snapshot is the state of the cluster now. It is false until Services,
+	// Snapshot returns the state of the cluster now. It is false until Services,
 	// EndpointSlices and the Nodes that count have all been read once. LastKeys and Host are left to
 	// the caller.
 	Snapshot() (topology.Snapshot, bool)
