@@ -20,7 +20,7 @@ type matchProbe struct {
 	rule netfilter.Rule
 }
 
-// abilityProbes are one rule per match, and a plain rule whose refusal is not about a match.
+// Returns one rule per match to probe, and a plain rule whose refusal is not about a match.
 func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 	const comment = "gridproxy asks what this kernel can do"
 	list = []matchProbe{
@@ -116,7 +116,7 @@ func (k *familySyncer) know(ctx context.Context, o Options, again bool) error {
 // missingMatchError says that a kernel lacks a match that no Service can be served without.
 type missingMatchError struct{ error }
 
-// without is o for a kernel that lacks matches.
+// Returns o for a kernel that lacks matches.
 func (o Options) without(l lacks) Options {
 	o.WithoutRecent, o.WithoutSCTP, o.WithoutIPVS = l.recent, l.sctp, l.ipvs
 	if l.set {

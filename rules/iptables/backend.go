@@ -102,7 +102,7 @@ func (c Config) complete(ctx context.Context) (Config, netfilter.Variant, error)
 	return c, variant, err
 }
 
-// options are those of one family. Options.For adds what the Ruleset says.
+// Returns the options of one family. Options.For adds what the Ruleset says.
 func (c Config) options(f netfilter.Family, randomFully, nfacct bool) Options {
 	return Options{
 		Family:        f,
@@ -132,10 +132,10 @@ func (b *Backend) warnOfOtherVariant(ctx context.Context, syncers []*familySynce
 	}
 }
 
-// Variant is the variant in use.
+// Variant returns the variant in use.
 func (b *Backend) Variant() netfilter.Variant { return b.variant }
 
-// Families are the address families that are open, sorted; never nil.
+// Families returns the address families that are open, sorted; never nil.
 func (b *Backend) Families() []netfilter.Family {
 	open := []netfilter.Family{}
 	for _, k := range b.syncers {
@@ -144,7 +144,7 @@ func (b *Backend) Families() []netfilter.Family {
 	return open
 }
 
-// Closed are the outcomes of the families that are not open.
+// Closed returns the outcomes of the families that are not open.
 func (b *Backend) Closed() rules.Outcomes { return b.families.outcomes(b.config.Families) }
 
 // Sync makes the kernel equal to want; see rules.Backend. It first tries to open the families that
@@ -192,7 +192,7 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	return total, fmt.Errorf("iptables-%s works for no address family: %w", b.variant, total.Families.LeftOut())
 }
 
-// waiting are the families that a Sync without verify skips: failed ones, while another one works.
+// Returns the families that a Sync without verify skips: failed ones, while another one works.
 func (b *Backend) waiting(verify bool) (skip rules.FamilySet) {
 	works := slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.failed == nil })
 	for _, k := range b.syncers {
@@ -257,7 +257,8 @@ type RuleCount struct {
 	Rules  int
 }
 
-// RuleCounts are the rules in the kernel after the last Sync, without jumps from built-in chains.
+// RuleCounts counts the rules in the kernel after the last Sync, without jumps from built-in
+// chains.
 func (b *Backend) RuleCounts() []RuleCount {
 	var all []RuleCount
 	for _, k := range b.syncers {

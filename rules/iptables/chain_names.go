@@ -10,7 +10,7 @@ import (
 	"gridproxy/topology"
 )
 
-// serviceHash is the hash in the chain names of a Service port. As in kube-proxy, it covers the
+// Returns the hash in the chain names of a Service port. As in kube-proxy, it covers the
 // printed name, the lower-case protocol and, for an endpoint's chain, the address.
 func serviceHash(name topology.ServicePortName, endpoint string) string {
 	var buffer [256]byte // nearly all names fit, so that hashing allocates nothing
@@ -42,7 +42,7 @@ func endpointChain(n netfilter.Naming, name topology.ServicePortName, endpoint n
 	return n.Chain(netfilter.PrefixEndpoint) + serviceHash(name, endpoint.String())
 }
 
-// trafficPolicyChain is the chain that chooses among the endpoints of a traffic policy.
+// Returns the name of the chain that chooses among the endpoints of a traffic policy.
 func trafficPolicyChain(n netfilter.Naming, name topology.ServicePortName, p rules.TrafficPolicy) string {
 	if p == rules.Local {
 		return localChain(n, name)

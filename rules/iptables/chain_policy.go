@@ -37,7 +37,7 @@ type chainPolicy struct {
 	counted netip.Prefix
 }
 
-// policy is that of a desired chain. How a desired chain is treated depends on nothing else.
+// Returns how a desired chain is treated. That depends on nothing else.
 func (o Options) policy(id chainID) chainPolicy {
 	switch {
 	case netfilter.IsBuiltIn(id.chain):

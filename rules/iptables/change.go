@@ -34,7 +34,7 @@ type observed interface {
 type observedPart interface {
 	// status decides about a chain whose rules have an order.
 	status(TableChain) chainStatus
-	// lacking are the entries of shared chains that are missing. It is called once.
+	// lacking returns the entries of shared chains that are missing. It is called once.
 	lacking([]Entry) []Entry
 	// surplus adds what is stale to the change. It is called last.
 	surplus(*change)
@@ -61,7 +61,7 @@ func changes(want desired, from observed) iter.Seq[change] {
 	}
 }
 
-// changeOf is what one part needs. Completed and built-in chains are left to syncRun.prepare.
+// Returns what one part needs. Completed and built-in chains are left to syncRun.prepare.
 func changeOf(want Block, there observedPart, o Options) change {
 	var c change
 	entries := want.Entries
@@ -88,7 +88,7 @@ func (c change) empty() bool {
 	return len(c.create)+len(c.write)+len(c.drop)+len(c.insert)+len(c.remove)+len(c.removeText) == 0
 }
 
-// chains are those that the change touches.
+// Returns the chains that the change touches.
 func (c change) chains() []chainID {
 	all := slices.Clone(c.drop)
 	for _, chain := range slices.Concat(c.create, c.write) {

@@ -117,7 +117,7 @@ func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, un
 	return ks, unreadable, nil
 }
 
-// removal is the input for iptables-restore that removes everything stale.
+// Returns the input for iptables-restore that removes what is stale; empty = nothing is stale.
 func removal(ks *kernelState) []byte {
 	s := newScript(ks.options)
 	s.take(changeOf(Block{}, &kernelPart{ks, true}, ks.options))

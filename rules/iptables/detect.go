@@ -105,8 +105,8 @@ func kubeletChains(ctx context.Context, v netfilter.Variant, f netfilter.Family)
 	return false, canary, nil
 }
 
-// onlyWithServiceRules is the variant that alone has rules of a service proxy. Those of a trial do
-// not count: they belong beside kube-proxy's.
+// Returns the variant that alone has rules of a service proxy; false = both have, or neither.
+// Those of a trial do not count: they belong beside kube-proxy's.
 func onlyWithServiceRules(ctx context.Context) (netfilter.Variant, bool) {
 	has := func(v netfilter.Variant) bool {
 		return slices.ContainsFunc([]netfilter.Family{netfilter.IPv4, netfilter.IPv6}, func(f netfilter.Family) bool {
@@ -125,8 +125,8 @@ func onlyWithServiceRules(ctx context.Context) (netfilter.Variant, bool) {
 	return netfilter.VariantNFT, nft
 }
 
-// ServiceRulesIn is a chain of a service proxy with names of n that one variant holds; "" = none.
-// It reveals a change of variant: the rules of the old one would stay in force.
+// ServiceRulesIn returns a chain of a service proxy with names of n that one variant holds;
+// "" = none. It reveals a change of variant: the rules of the old one would stay in force.
 func ServiceRulesIn(ctx context.Context, v netfilter.Variant, f netfilter.Family, n netfilter.Naming) (string, error) {
 	for chain, err := range existingChains(ctx, v, f, netfilter.NAT) {
 		if err != nil {

@@ -25,7 +25,7 @@ func (d Difference) WriteTo(w io.Writer) (int64, error) {
 	return netfilter.WriteUnified(w, d.Family.String()+"/"+chainID{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
 }
 
-// differences are the chains that differ, by table and name.
+// Returns the chains that differ, by table and name.
 func (rs *recordedState) differences() []Difference {
 	different := rs.state.different()
 	wanted := map[chainID][]netfilter.Rule{}
@@ -48,8 +48,8 @@ func (rs *recordedState) differences() []Difference {
 	return all
 }
 
-// Services are the Services that the difference is about, sorted, as NAMESPACE/NAME. They come from
-// the comments of the rules. For a shared chain only missing and surplus rules count.
+// Services returns the Services that the difference is about, sorted, as NAMESPACE/NAME. They
+// come from the comments of the rules. For a shared chain only missing and surplus rules count.
 func (d Difference) Services() []string {
 	names := map[string]struct{}{}
 	own := slices.ContainsFunc(netfilter.Namings(), func(n netfilter.Naming) bool { return n.IsServiceChain(d.Table, d.Chain) })
@@ -69,7 +69,7 @@ func (d Difference) Services() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// serviceIn is the Service that the comment of a line names; "" = none. In kube-proxy's comments
+// Returns the Service that the comment of a line names; "" = none. In kube-proxy's comments
 // and ours it is the word NAMESPACE/NAME:PORT, and no other word has a slash.
 func serviceIn(line string) string {
 	_, rest, _ := strings.Cut(line, "--comment ")

@@ -68,7 +68,7 @@ func (ks *kernelState) lacksJumps() bool {
 	return false
 }
 
-// undeclaredTargets are the targets of jumps that do not exist.
+// Returns the chains that desired jumps lead to and that do not exist.
 func (ks *kernelState) undeclaredTargets() map[chainID]bool {
 	all := map[chainID]bool{}
 	for id, c := range ks.builtIns() {
@@ -87,7 +87,7 @@ type insertion struct {
 	at   int
 }
 
-// insertions are the missing jumps, each directly after its predecessor in kube-proxy's order, the
+// Returns the missing jumps, each directly after its predecessor in kube-proxy's order, the
 // first on top. They are to be inserted in the given order.
 func (s *jumpSet) insertions() []insertion {
 	var all []insertion

@@ -32,7 +32,7 @@ func defaultChunks(v netfilter.Variant) chunks {
 // after it, so that the last ports of a Service that changes all the time are written too.
 type endings map[types.NamespacedName]topology.ServicePortName
 
-// towards is the Services after the next chunk from one sorted list to another. It includes the
+// Returns the Services after the next chunk from one sorted list to another. It includes the
 // change of every Service that is not large. The large ones share a budget of chains evenly, in
 // whole ports. A port that is left for later stays as it is in from, or absent. left counts these
 // ports. With a budget above 0 each large Service gets at least one port.
@@ -54,7 +54,7 @@ func (p chunks) towards(from, to []*rules.Service, f netfilter.Family, budget in
 	return step, left, now
 }
 
-// portsOfChunk are the ports of large Services that the next chunk changes, in order from the end
+// Returns the ports of large Services that the next chunk changes, in order from the end
 // of the last one: as many as a Service's share of chains allows, and at least one. A port that
 // does not fit ends the chunk of its Service, so it comes first in the next.
 func portsOfChunk(from, to []*rules.Service, f netfilter.Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
@@ -80,7 +80,7 @@ func portsOfChunk(from, to []*rules.Service, f netfilter.Family, share int, larg
 	return taken, now
 }
 
-// largeServices are those whose change is large.
+// Returns the Services whose change is large.
 func (p chunks) largeServices(from, to []*rules.Service, f netfilter.Family) map[types.NamespacedName]bool {
 	costs, large := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
 	for a, b := range pairs(from, to) {
@@ -94,7 +94,7 @@ func (p chunks) largeServices(from, to []*rules.Service, f netfilter.Family) map
 	return large
 }
 
-// nameOf is the name of a pair, one of which may be nil.
+// Returns the name of a pair. One of the two may be nil.
 func nameOf(a, b *rules.Service) topology.ServicePortName {
 	if a != nil {
 		return a.Name
@@ -121,15 +121,15 @@ func chainsOf(s *rules.Service, f netfilter.Family) int {
 	return n
 }
 
-// towards is want with the Services of the next chunk; see chunks.towards.
+// Returns want with the Services after the next chunk; see chunks.towards.
 func (k *familySyncer) towards(want desired, budget int) (step desired, left int, now endings) {
 	step = want
 	step.rules.Services, left, now = k.chunks.towards(k.last.rules.Services, want.rules.Services, want.options.Family, budget, k.ended)
 	return step, left, now
 }
 
-// postpone removes large Service ports of which the kernel holds nothing from the desired state,
-// and returns the rest. A large Service that the kernel holds already, as after a restart, stays
+// Removes the large Service ports that are absent from the kernel from the desired state, and
+// returns the rest. A large Service that the kernel holds already, as after a restart, stays
 // desired: its chains are compared like any others, so that none of them is stale.
 func (ks *kernelState) postpone(w desired, p chunks) desired {
 	large := p.largeServices(nil, w.rules.Services, w.options.Family)
@@ -162,7 +162,7 @@ func (ks *kernelState) absent(b Block) bool {
 		})
 }
 
-// leaveOut reverts want for a Service port of which the kernel holds nothing.
+// Reverts want for a Service port that is absent from the kernel.
 func (ks *kernelState) leaveOut(b Block) {
 	for _, c := range b.Chains {
 		delete(ks.at, c.id())
@@ -200,7 +200,7 @@ func isEndpointChain(n netfilter.Naming, chain string) bool {
 // soon asks for the next chunk at once, after what the caller puts first.
 const soon = time.Nanosecond
 
-// writeInChunks is write, but it writes large Services after all others. With pause it writes one
+// Writes want as write does, but large Services after all others. With pause it writes one
 // chunk of them and asks to be called again, so that newer changes of others do not wait.
 func (k *familySyncer) writeInChunks(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	first := want

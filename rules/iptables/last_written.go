@@ -113,7 +113,7 @@ func unmatched(from, to []Entry, key func(Entry) Entry) (onlyFrom, onlyTo []Entr
 	return onlyFrom, onlyTo
 }
 
-// decisive is the Entry without comment and counter.
+// Returns the Entry without comment and counter.
 func (e Entry) decisive() Entry {
 	e.Rule = e.Rule.Decisive()
 	return e

@@ -37,7 +37,7 @@ type Options struct {
 // have one. Comments are never compared, so nothing is written again when the number is passed.
 const maxCommented = 1000
 
-// For is o with the Ruleset's settings for all of its Services.
+// For returns o with the Ruleset's settings for all of its Services.
 func (o Options) For(rs rules.Ruleset) Options {
 	o.Pods = PodMatch{}
 	switch {

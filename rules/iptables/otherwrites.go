@@ -6,8 +6,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// OtherWrites are the chains into which another process had written, according to the last Sync
-// that read the kernel back and repaired them.
+// OtherWrites returns the chains into which another process had written, according to the last
+// Sync that read the kernel back and repaired them.
 func (b *Backend) OtherWrites() rules.OtherWrites {
 	var all rules.OtherWrites
 	for _, k := range b.syncers {
@@ -16,7 +16,7 @@ func (b *Backend) OtherWrites() rules.OtherWrites {
 	return all
 }
 
-// otherWrites are the repaired chains with a rule that we had not written. A chain that only lacked
+// Returns the repaired chains with a rule that we had not written. A chain that only lacked
 // rules, as after a flush, does not count.
 func (ks *kernelState) otherWrites(repaired []chainID, f netfilter.Family) rules.OtherWrites {
 	var names []string

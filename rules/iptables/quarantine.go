@@ -43,7 +43,7 @@ type refusedService struct {
 	inPlace   bool // refused in its own chains only
 }
 
-// apply is rs with every refused Service replaced.
+// Returns rs with every refused Service replaced.
 func (q refusedServices) apply(rs rules.Ruleset) rules.Ruleset {
 	if len(q) == 0 {
 		return rs
@@ -68,7 +68,7 @@ func (r refusedService) instead(s *rules.Service) *rules.Service {
 	}
 }
 
-// rejecting is a Service that rejects at each frontend and has no rules in nat.
+// Returns s as a Service that rejects at each frontend and has no rules in nat.
 func rejecting(s *rules.Service) *rules.Service {
 	closed := *s
 	closed.Sets, closed.Serving = nil, nil
@@ -126,7 +126,7 @@ func hasFrontend(s *rules.Service, f netfilter.Family) bool {
 	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == netfilter.IPv6) })
 }
 
-// kubernetes is the Service of the API server, without which a node learns nothing.
+// Returns the name of the API server's Service, without which a node learns nothing.
 func kubernetes() types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: "kubernetes"}
 }
@@ -134,7 +134,7 @@ func kubernetes() types.NamespacedName {
 // isKubernetes reports whether a Service is the API server's.
 func isKubernetes(name topology.ServicePortName) bool { return name.NamespacedName == kubernetes() }
 
-// reasonOf is what the tool printed, short enough for an Event.
+// Returns what the tool printed, short enough for an Event.
 func reasonOf(e *RestoreError) string {
 	text := e.Output
 	if text == "" {
@@ -155,7 +155,7 @@ func cut(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(dots)], "") + dots
 }
 
-// Quarantine are the Services that the kernel refused in the last successful Sync, by family.
+// Quarantine lists the Services that the kernel refused in the last successful Sync, by family.
 func (b *Backend) Quarantine() []Quarantined {
 	var all []Quarantined
 	for _, k := range b.syncers {
@@ -164,17 +164,18 @@ func (b *Backend) Quarantine() []Quarantined {
 	return all
 }
 
-// WithoutLocalDNS are the families whose kernel lacks xt_set: the rules of local DNS are left out.
+// WithoutLocalDNS returns the families whose kernel lacks xt_set: the rules of local DNS are
+// left out.
 func (b *Backend) WithoutLocalDNS() []netfilter.Family {
 	return b.lacking(func(l lacks) bool { return l.set })
 }
 
-// WithoutAffinity are the families whose kernel cannot keep a client at its endpoint.
+// WithoutAffinity returns the families whose kernel cannot keep a client at its endpoint.
 func (b *Backend) WithoutAffinity() []netfilter.Family {
 	return b.lacking(func(l lacks) bool { return l.recent })
 }
 
-// lacking are the families whose kernel lacks a match.
+// Returns the families whose kernel lacks a match.
 func (b *Backend) lacking(match func(lacks) bool) []netfilter.Family {
 	var all []netfilter.Family
 	for _, k := range b.syncers {

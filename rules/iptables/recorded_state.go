@@ -49,7 +49,7 @@ func (rs *recordedState) read(line netfilter.Line) {
 	rs.found[id] = append(rs.found[id], r)
 }
 
-// staleLines are those of a stale chain. One that another program uses is only emptied.
+// Returns the lines of a stale chain. One that another program uses is only emptied.
 func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired []string) {
 	kernel = declarationLines(id, true)
 	for _, r := range rs.found[id] {
@@ -58,7 +58,7 @@ func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired 
 	return kernel, declarationLines(id, len(c.leftover.pins) > 0)
 }
 
-// wholeLines are those of a chain whose rules have an order.
+// Returns the lines of a chain whose rules have an order.
 func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
 	kernel, desired = declarationLines(id, c.declared), declarationLines(id, true)
 	spelled := map[uint64]string{}
@@ -77,7 +77,7 @@ func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []netfilte
 	return kernel, desired
 }
 
-// alignedLines are those of a chain in which only the last entry has a fixed place. Desired rules
+// Returns the lines of a chain in which only the last entry has a fixed place. Desired rules
 // are shown in the kernel's order, and missing ones after their predecessor in our own order.
 func (rs *recordedState) alignedLines(id chainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
 	a := rs.align(id, c, wanted)
@@ -160,8 +160,8 @@ func (rs *recordedState) spell(id chainID, r netfilter.Rule) string {
 	return string(r.Append([]byte("-A "+id.chain+" "), rs.want.options.Family))
 }
 
-// declarationLines is the declaration of a chain, if it exists. Built-in chains have none, because
-// only a few of their rules matter.
+// Returns the declaration of a chain; nil = it does not exist. Built-in chains have an empty
+// one, because only a few of their rules matter.
 func declarationLines(id chainID, exists bool) []string {
 	switch {
 	case netfilter.IsBuiltIn(id.chain):

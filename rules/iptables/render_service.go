@@ -202,7 +202,7 @@ func (p PodMatch) narrow(r netfilter.Rule, pods bool) netfilter.Rule {
 	return r
 }
 
-// policyChains are the chains that choose an endpoint.
+// Adds the chains that choose an endpoint.
 func (sp *serviceSpeller) policyChains() {
 	for _, policy := range []rules.TrafficPolicy{rules.Cluster, rules.Local} {
 		for i, set := range sp.service.Sets {
@@ -253,7 +253,7 @@ func (sp *serviceSpeller) choose(list []netfilter.Rule, endpoints []netip.AddrPo
 	return list
 }
 
-// externalChains are the entry chain of the external Frontends and the firewall before it.
+// Adds the entry chain of the external Frontends and the firewall before it.
 func (sp *serviceSpeller) externalChains() {
 	if len(sp.external) == 0 {
 		return
@@ -293,7 +293,7 @@ func (sp *serviceSpeller) externalRoute(route rules.Route) []netfilter.Rule {
 	}
 }
 
-// endpointChains are one for each endpoint with a Route.
+// Adds a chain for each endpoint with a Route.
 func (sp *serviceSpeller) endpointChains() {
 	var all []netip.AddrPort
 	for i, set := range sp.service.Sets {
@@ -321,7 +321,7 @@ func (sp *serviceSpeller) setChain(i int) string {
 	return trafficPolicyChain(sp.options.Names, sp.service.Name, sp.service.Sets[i].Policy)
 }
 
-// chainOf is the name of a fixed chain.
+// Returns the name of a fixed chain.
 func (sp *serviceSpeller) chainOf(kube string) string { return sp.options.Names.Chain(kube) }
 
 func (sp *serviceSpeller) chain(name string, list []netfilter.Rule) {

@@ -97,7 +97,7 @@ func (e *RestoreError) Error() string {
 	return b.String()
 }
 
-// Unwrap is the error of running the tool.
+// Unwrap returns the error of running the tool.
 func (e *RestoreError) Unwrap() error { return e.Err }
 
 // failedLine finds the line number in the output of either variant: "line 2 failed", "line 2:
@@ -114,7 +114,7 @@ func newRestoreError(tool string, input []byte, output string, err error) *Resto
 	return e
 }
 
-// lineOf is line n of text, from 1; "" = there is none.
+// Returns line n of text, from 1; "" = text has fewer lines.
 func lineOf(text []byte, n int) string {
 	for range n - 1 {
 		i := bytes.IndexByte(text, '\n')

@@ -24,7 +24,8 @@ type saver struct {
 	limit   time.Duration // 0 = saveLimit
 }
 
-// inTime is ctx with a limit for reading rules: see readLimit. Its Cause says that it was exceeded.
+// Returns ctx with a limit for reading rules: see readLimit. Its Cause says that it was
+// exceeded.
 func inTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("reading the rules took more than %s; another process probably keeps changing them: stop it, or try again", limit))

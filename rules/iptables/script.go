@@ -142,8 +142,8 @@ func (s *script) edit(p chainID) *edit {
 	return e
 }
 
-// heavy are the shared chains with more than maxDeletes deletions. Built-in chains belong to other
-// programs too and are never sent.
+// Returns the shared chains with more than maxDeletes deletions. Built-in chains belong to
+// other programs too and are never sent.
 func (s *script) heavy() []chainID {
 	var all []chainID
 	for p, e := range s.edits {
@@ -172,7 +172,7 @@ func declaration(b []byte, chain string) []byte {
 	return append(append(append(b, ':'), chain...), " - [0:0]\n"...)
 }
 
-// takeCreated is the input that creates new chains, and its number of transactions. It removes them
+// Returns the input that creates new chains, and its number of transactions. It removes them
 // from the script.
 func (s *script) takeCreated() (text []byte, commits uint32) {
 	return renderTables(func(b *bytes.Buffer, t netfilter.Table) {
@@ -183,7 +183,7 @@ func (s *script) takeCreated() (text []byte, commits uint32) {
 	})
 }
 
-// text is the input for iptables-restore, empty if there is nothing to do, and its number of
+// Returns the input for iptables-restore, empty if there is nothing to do, and its number of
 // transactions.
 func (s *script) text() (text []byte, commits uint32) {
 	ids := slices.SortedFunc(maps.Keys(s.edits), compareChainIDs)
@@ -230,5 +230,5 @@ func (s *script) renderTable(b *bytes.Buffer, t netfilter.Table, ids []chainID) 
 	b.Write(sec.destroy)
 }
 
-// counts is what the script changes. An edited shared chain counts as one chain.
+// Counts what the script changes. An edited shared chain counts as one chain.
 func (s *script) counts() (chains, rules int) { return s.chains + len(s.edits), s.rules }

@@ -62,10 +62,10 @@ func newReader(ctx context.Context, v netfilter.Variant, f netfilter.Family) (re
 	return reader{save: saver{path: save, variant: v, family: f}, randomFully: version.randomFully()}, nil
 }
 
-// Variant is the variant that is read.
+// Variant returns the variant that is read.
 func (s *Shadow) Variant() netfilter.Variant { return s.variant }
 
-// Families are the address families that are read.
+// Families returns the address families that are read.
 func (s *Shadow) Families() []netfilter.Family {
 	open := []netfilter.Family{}
 	for _, r := range s.readers {
@@ -116,7 +116,7 @@ type findings struct {
 	trial       bool // there are chains of a trial
 }
 
-// within is compare with a limit: see readLimit.
+// Compares as compare does, with a limit: see readLimit.
 func (r reader) within(ctx context.Context, limit time.Duration, want rules.Ruleset, c Config) (findings, error) {
 	reading, cancel := inTime(ctx, limit)
 	defer cancel()
@@ -165,8 +165,8 @@ func (r reader) compareWith(ctx context.Context, w desired) (*recordedState, Evi
 // Cleanup does nothing, because nothing was written.
 func (s *Shadow) Cleanup(context.Context) error { return nil }
 
-// Trial is Backend.Trial.
+// Trial reports whether the last Sync found chains of a trial; see Backend.Trial.
 func (s *Shadow) Trial() bool { return s.trial }
 
-// Differences are those of the last Sync, by family, table and chain.
+// Differences returns those of the last Sync, by family, table and chain.
 func (s *Shadow) Differences() []Difference { return s.differences }

@@ -32,7 +32,7 @@ func (s *jumpSet) readCopy(j *wantedJump, text string) {
 	j.copies = append(j.copies, jumpCopy{s.seen, strings.Clone(text)})
 }
 
-// surplus are all copies of jumps except the first of each.
+// Returns all copies of jumps except the first of each.
 func (s *jumpSet) surplus() []jumpCopy {
 	var all []jumpCopy
 	for _, j := range s.jumps {
@@ -43,7 +43,7 @@ func (s *jumpSet) surplus() []jumpCopy {
 	return all
 }
 
-// removeSurplus is the input for iptables-restore that leaves each jump once, where its first copy
+// Returns the input for iptables-restore that leaves each jump once, where its first copy
 // was. Deleting a rule by its text removes the first match. So all copies are deleted, and the jump
 // is inserted again in the same transaction. Deleting by position could delete what another process
 // has just inserted.
@@ -79,7 +79,7 @@ func (s *jumpSet) removeSurplus(chain string, f netfilter.Family) []byte {
 	return text
 }
 
-// surplusJumps is the input for iptables-restore that removes surplus copies of all jumps, and its
+// Returns the input for iptables-restore that removes surplus copies of all jumps, and its
 // number of transactions. left means that more copies remain.
 func (ks *kernelState) surplusJumps(f netfilter.Family) (text []byte, commits uint32, left bool) {
 	lines := map[netfilter.Table][]byte{}

@@ -39,7 +39,7 @@ func suspectsOf(input []byte, w desired) suspects {
 	return found
 }
 
-// only are the suspects with some names, or all if there are none. It drops the owners of lines.
+// Returns the suspects with some names, without the owners of lines, or s if there are none.
 func (s suspects) only(names []topology.ServicePortName) suspects {
 	var some []*rules.Service
 	for _, service := range s.services {
@@ -53,7 +53,7 @@ func (s suspects) only(names []topology.ServicePortName) suspects {
 	return suspects{services: some}
 }
 
-// addedLines are the lines that add a rule, with their numbers from 1.
+// Returns the lines that add a rule, with their numbers from 1.
 func addedLines(input []byte) map[string]int {
 	lines := map[string]int{}
 	n := 0
@@ -66,8 +66,8 @@ func addedLines(input []byte) map[string]int {
 	return lines
 }
 
-// hints are the suspects that an error points at: the owner of its line and, because it may be one
-// line late, that of the line before. A COMMIT points at no Service.
+// Returns the suspects that an error points at: the owner of its line and, because it may be
+// one line late, that of the line before. A COMMIT points at no Service.
 func (s suspects) hints(e *RestoreError) []int {
 	var hints []int
 	if e.Text == "COMMIT" {

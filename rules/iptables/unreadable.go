@@ -33,7 +33,7 @@ func (e *UnreadableError) Error() string {
 // isUnreadable reports whether an error is about tables that exist but were not printed.
 func isUnreadable(err error) bool { return errors.As(err, new(*UnreadableError)) }
 
-// unreadableTables are the tables that an error is about.
+// Returns the tables that an error is about.
 func unreadableTables(err error) []netfilter.Table {
 	if e, ok := err.(*UnreadableError); ok { //nolint:errorlint // what it wraps comes below
 		return []netfilter.Table{e.Table}
@@ -50,7 +50,7 @@ func unreadableTables(err error) []netfilter.Table {
 	return all
 }
 
-// unprintable is the error of a table that iptables-nft-save calls incompatible.
+// Returns the error of a table that iptables-nft-save calls incompatible.
 func (s saver) unprintable(t netfilter.Table) error {
 	family := nftFamily(s.family)
 	remedy := fmt.Sprintf("; put native nftables rules into a table of their own (nft add table %s NAME)", family)
@@ -93,7 +93,7 @@ func (p *printed) read(l netfilter.Line) {
 	}
 }
 
-// check is an error unless each of the tables was printed or does not exist.
+// Returns an error unless each of the tables was printed or does not exist.
 func (s saver) check(p printed, tables []netfilter.Table) error {
 	var errs []error
 	var missing []netfilter.Table
@@ -121,7 +121,7 @@ func (s saver) check(p printed, tables []netfilter.Table) error {
 	return errors.Join(errs...)
 }
 
-// existing are the tables that the kernel lists.
+// Returns the tables that the kernel lists.
 func (s saver) existing() ([]string, error) {
 	if s.variant == netfilter.VariantNFT {
 		return nftTables(s.family)
@@ -129,7 +129,7 @@ func (s saver) existing() ([]string, error) {
 	return legacyTableNames(s.family)
 }
 
-// legacyTableNames are the legacy tables of one family in the calling thread's network namespace.
+// Returns the legacy tables of one family in the calling thread's network namespace.
 // There are none while the kernel module is not loaded.
 func legacyTableNames(f netfilter.Family) ([]string, error) {
 	file := "/proc/thread-self/net/ip_tables_names"
