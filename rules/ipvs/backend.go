@@ -104,8 +104,8 @@ func (c BackendConfig) complete() BackendConfig {
 	return c
 }
 
-// prepare is what New does to the kernel. It leaves families to adopt that cannot be probed because
-// another program holds the xtables lock.
+// Probes the kernel, and sets its sysctls and timeouts, for New. It leaves families to adopt
+// that cannot be probed because another program holds the xtables lock.
 func (b *Backend) prepare(ctx context.Context) error {
 	if err := checkScheduler(b.config.Scheduler); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 	return nil
 }
 
-// applySysctls is repeated with each verify: other programs may set them too.
+// Sets the sysctls of virtual servers. Each verify repeats it: other programs may set them too.
 func (b *Backend) applySysctls() error {
 	settings, err := host.Machine{Log: b.config.Log}.ApplyIPVS(b.config.StrictARP)
 	if err != nil {
@@ -199,7 +199,7 @@ func (b *Backend) warnRefused(refused map[ServerKey]error) {
 	}
 }
 
-// limits are those of operations that happen now.
+// Returns the limits of operations that happen now.
 func (b *Backend) limits() limits {
 	return limits{now: b.now(), drain: b.config.DrainTimeout, noDrain: b.degraded}
 }
@@ -224,7 +224,7 @@ func (b *Backend) destroySets(chosen func(knownSet) bool) error {
 	return errors.Join(errs...)
 }
 
-// Status is for metrics.
+// Status returns what the Backend holds after the last Sync, for metrics.
 func (b *Backend) Status() Status {
 	s := b.planner.status()
 	s.Degraded, s.Messages, s.Lacks, s.Refused = b.degraded, b.kernel.sent, b.schedulers.lacks, len(b.refused)

@@ -76,7 +76,7 @@ func (b *Backend) cleanUp(ctx context.Context) error {
 	return b.checkRemoved(ctx)
 }
 
-// countRemoval counts everything but sets, of which some may stay.
+// Counts everything except sets: some of these may stay.
 func (b *Backend) countRemoval(ops []operation, link bool) {
 	for _, op := range ops {
 		switch op.Kind {
@@ -102,7 +102,7 @@ func (b *Backend) countSets() {
 	}
 }
 
-// whereOf is the place of virtual servers of a family.
+// Returns how a Removal names the place of virtual servers of a family.
 func whereOf(f netfilter.Family) string { return "IPVS " + f.String() }
 
 // planRemoval reads the kernel, and plans to delete every virtual server, address and entry of

@@ -130,7 +130,7 @@ type nodePortKey struct {
 	ipv6     bool
 }
 
-// changedNodePorts are those that answer on an address in only one of two states. Any tenant can
+// Returns the NodePorts that answer on an address in only one of two states. Any tenant can
 // change that with an external IP, so no other Service may be split again for it.
 func changedNodePorts(before, now []rules.ClaimKey) nodePortSet {
 	changed := nodePortSet{}
@@ -153,7 +153,7 @@ func (n nodePortSet) concern(s *rules.Service) bool {
 	})
 }
 
-// State is what all Services together need of the kernel beside chains.
+// State returns what all Services together need of the kernel beside chains.
 func (c Compiled) State() State {
 	d := newDesiredServers()
 	d.update(c.plans, touched{})

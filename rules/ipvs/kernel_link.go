@@ -85,7 +85,7 @@ func (k *kernel) deleteAddress(a netip.Addr) error {
 	return nil
 }
 
-// linkAddress is an address with the longest prefix that can be used at once, without duplicate
+// Returns an address with the longest prefix. It can be used immediately, without duplicate
 // address detection.
 func linkAddress(a netip.Addr) *netlink.Addr {
 	out := &netlink.Addr{IPNet: &net.IPNet{IP: toIP(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}

@@ -46,7 +46,7 @@ func (k *kernel) hasSourceRoute(a netip.Addr) (bool, error) {
 	return done, err
 }
 
-// sourceTo is the source address that this machine would have to an address of Link if the address
+// Returns the source address that this machine would have to an address of Link if the address
 // were elsewhere: the one to the next address that is not on Link, else the one to near. It is not
 // an address on Link itself.
 func (k *kernel) sourceTo(a, near netip.Addr, onLink map[netip.Addr]struct{}) (netip.Addr, error) {
@@ -121,7 +121,7 @@ func (k *kernel) deleteSourceRoute(a netip.Addr) error {
 	return nil
 }
 
-// sourceRoute is the route that keeps an address local. For IPv6 it is on loopback, because our
+// Returns the route that keeps an address local. For IPv6 it is on loopback, because our
 // link is down, and a link that is down takes no route.
 func (k *kernel) sourceRoute(a netip.Addr) *netlink.Route {
 	r := &netlink.Route{

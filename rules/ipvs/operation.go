@@ -33,7 +33,7 @@ type operation struct {
 	Entry       Entry
 }
 
-// family is the address family that an operation is about.
+// Returns the address family that an operation is about.
 func (op operation) family() netfilter.Family {
 	switch op.Kind {
 	case addEntry, deleteEntry:

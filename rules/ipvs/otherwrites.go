@@ -6,8 +6,8 @@ import (
 	"gridproxy/rules"
 )
 
-// OtherWrites is what another process wrote into objects of ours, as the last Sync found it. Tables
-// reports what was written into chains.
+// OtherWrites returns what another process wrote into objects of ours, as the last Sync found
+// it. Tables reports what was written into chains.
 func (b *Backend) OtherWrites() rules.OtherWrites { return b.otherWrites }
 
 // findOtherWrites compares what was read with what was expected, which is what we wrote. It reports

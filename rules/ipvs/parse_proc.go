@@ -164,7 +164,7 @@ func (p *procParser) serverLine(line []byte) error {
 	}
 }
 
-// wholeMask is how the kernel prints the mask that tells all clients apart: the bits for IPv4, the
+// Returns how the kernel prints the mask that tells all clients apart: the bits for IPv4, the
 // length with its bytes in reverse order for IPv6.
 func wholeMask(k ServerKey) string {
 	if k.Addr.Addr().Is6() {
@@ -278,7 +278,7 @@ func hexBytes(to, text []byte) bool {
 	return true
 }
 
-// hexDigit is the value of a digit; more than 15 = it is not one.
+// Returns the value of a digit; more than 15 = it is not one.
 func hexDigit(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':

@@ -22,7 +22,7 @@ type Part struct {
 // partServers is the Name of the Part that has the virtual servers.
 const partServers = "ipvs"
 
-// Parts are all Parts, in the order in which they are printed and compared.
+// Parts returns all Parts, in the order in which they are printed and compared.
 func Parts() []Part {
 	return []Part{
 		{partServers, writeServers},   // for ipvsadm-restore
@@ -36,7 +36,7 @@ func (p Part) Write(w io.Writer, s State, f netfilter.Family) error {
 	return p.write(w, withEverySet(s), f)
 }
 
-// withEverySet is a kernel that holds a State, every set that we make, and the link.
+// Returns the state of a kernel that holds s, every set that we make, and the link.
 func withEverySet(s State) kernelState {
 	o := kernelState{State: s, Sets: map[string]string{}, Link: true}
 	for base, kind := range netfilter.SetTypes() {

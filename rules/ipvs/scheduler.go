@@ -18,8 +18,8 @@ const DefaultScheduler = "rr"
 // hashScheduler hashes the client's port too, as with kube-proxy.
 const hashScheduler = "mh"
 
-// Schedulers are those of all kernels to date; see ipvsadm(8). The kernel is asked for no other
-// one: it hands a name to the module loader, and not every ip_vs_* is a scheduler.
+// Schedulers returns the schedulers of all kernels to date; see ipvsadm(8). No other name is
+// tried: the kernel hands it to the module loader, and not every ip_vs_* is a scheduler.
 func Schedulers() []string {
 	return []string{"rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq", "fo", "ovf", "twos"}
 }
@@ -48,7 +48,7 @@ type probedSchedulers struct {
 	lacks []string // of those last asked about; sorted
 }
 
-// forget has the kernel asked again for what it lacked: a module may have been loaded since.
+// Drops what the kernel lacked, so that look tries it again: a module may have been loaded.
 func (s *probedSchedulers) forget() {
 	for name, has := range s.has {
 		if !has {

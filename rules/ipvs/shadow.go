@@ -37,8 +37,8 @@ func (d Difference) WriteTo(w io.Writer) (int64, error) {
 	return netfilter.WriteUnified(w, d.Family.String()+"/"+d.Part, d.Kernel, d.Desired)
 }
 
-// Services are those whose virtual servers differ, sorted, as NAMESPACE/NAME. The Service of a
-// surplus virtual server is unknown.
+// Services returns those whose virtual servers differ, sorted, as NAMESPACE/NAME. The Service
+// of a surplus virtual server is unknown.
 func (d Difference) Services() []string { return d.services }
 
 // NewShadow opens the kernel. Its Tables are a shadow too. It does not find out which schedulers
@@ -67,10 +67,10 @@ func (s *Shadow) Sync(ctx context.Context, desired rules.Ruleset, verify bool) (
 // Cleanup does nothing: nothing was written.
 func (s *Shadow) Cleanup(context.Context) error { return nil }
 
-// Differences are what the last Sync found, without those of its Tables.
+// Differences returns what the last Sync found, without the differences of its Tables.
 func (s *Shadow) Differences() []Difference { return s.differences }
 
-// Families are those that are compared.
+// Families returns the address families that are compared.
 func (s *Shadow) Families() []netfilter.Family { return s.config.Families }
 
 // shadowRun is one sync of a Shadow: the executor that writes only to its planner. What the planner
@@ -141,7 +141,7 @@ func (r *shadowRun) do(ops []operation, _ bool) {
 	}
 }
 
-// limits let nothing drain.
+// Returns limits under which nothing drains.
 func (r *shadowRun) limits() limits { return limits{noDrain: true} }
 
 func (r *shadowRun) refusing() rules.FamilySet      { return rules.FamilySet{} }
@@ -180,7 +180,7 @@ func (p Part) lines(s kernelState, f netfilter.Family) []string {
 	return slices.DeleteFunc(strings.Split(text.String(), "\n"), func(line string) bool { return line == "" })
 }
 
-// differingServices are those of which a desired virtual server differs between two States.
+// Returns the Services with a desired virtual server that differs between two States, sorted.
 func differingServices(plans []*servicePlan, now, after State) []string {
 	different := map[ServerKey]struct{}{}
 	for _, pair := range [][2]State{{now, after}, {after, now}} {

@@ -34,7 +34,7 @@ func (b *Backend) changeSources(host []netip.Addr) {
 	}
 }
 
-// movedToChains are the addresses that leave Link although Services have them: chains serve them
+// Returns the addresses that leave Link although Services have them: chains serve them
 // instead. Each comes with a real server that it had; the zero Addr = it had none.
 func (p *planner) movedToChains() map[netip.Addr]netip.Addr {
 	found := map[netip.Addr]netip.Addr{}

@@ -77,10 +77,10 @@ type kernelState struct {
 	Link  bool              // Link exists
 }
 
-// String is "10.96.0.10:80/tcp".
+// String returns address, port and protocol, such as "10.96.0.10:80/tcp".
 func (k ServerKey) String() string { return k.Addr.String() + "/" + k.Proto.String() }
 
-// String is the entry as ipset(8) prints it, without its set: "10.96.0.10,tcp:80",
+// String returns the entry as ipset(8) prints it, without its set: "10.96.0.10,tcp:80",
 // "10.180.0.1,tcp:80,10.180.0.1", "127.0.0.0/8,tcp:30080" or "10.96.0.10".
 func (e Entry) String() string {
 	var b strings.Builder

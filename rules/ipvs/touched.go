@@ -34,7 +34,7 @@ func note[K comparable](keys map[K]struct{}, key K) {
 	}
 }
 
-// missing are the keys that desired has, and that observed lacks or has with another value. It
+// Yields the keys that desired has, and that observed lacks or has with another value. It
 // looks only at the keys in touched; nil = at all.
 func missing[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, observed map[K]W, same func(K, V, W) bool) iter.Seq[K] {
 	differs := func(k K) bool {
@@ -51,7 +51,7 @@ func missing[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, ob
 	}
 }
 
-// surplus are the keys that observed has and desired lacks. It looks only at the keys in touched;
+// Yields the keys that observed has and desired lacks. It looks only at the keys in touched;
 // nil = at all.
 func surplus[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, observed map[K]W) iter.Seq[K] {
 	return func(yield func(K) bool) {
@@ -73,7 +73,7 @@ func chosen[K comparable, V any](m map[K]V, choose func(K) bool, yield func(K) b
 	}
 }
 
-// exists is for missing: the key is all that must be equal.
+// Returns true, for missing: the key is all that must be equal.
 func exists[K comparable, V, W any](K, V, W) bool { return true }
 
 func has[K comparable, V any](m map[K]V, key K) bool {
