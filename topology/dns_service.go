@@ -48,7 +48,7 @@ func (s *DNSService) UnnamedWarning() string {
 	return fmt.Sprintf("DNS has at most %d endpoints of one Service, the first by host name; further ones have no names", maxNamed)
 }
 
-// Doubts lists in what the Service is not served as its objects ask for.
+// Doubts returns texts about what the Service's objects ask for and DNS does not serve.
 func (s *DNSService) Doubts() []string {
 	var all []string
 	if s.Closure.Malformed != "" {

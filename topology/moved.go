@@ -59,7 +59,7 @@ func (m *tracker) takeWatched(s Snapshot) {
 	}
 }
 
-// Returns the Nodes whose labels changed, as far as the change counts for a Service, by name.
+// Returns, by name, the Nodes that came, went, or changed a label that counts for a Service.
 func (m *tracker) relabelled(s Snapshot) map[string]relabelled {
 	before := m.snapshot.Nodes
 	keys := m.keysInForce()
