@@ -15,8 +15,8 @@ const HoldLimit = 5 * time.Minute
 
 // HoldConfig says when a Snapshot is held back.
 type HoldConfig struct {
-	// Written reports whether the kernel holds rules of ours. It is asked at most once, before the
-	// first Snapshot is handed out. nil = it does not.
+	// Written reports whether the kernel holds rules of ours. It is called at most once, before
+	// the first Snapshot is handed out. nil = it does not.
 	Written func() bool
 	// NodesOnly expects this Node and those of its unit alone: default/kubernetes is another
 	// proxy's, so that it is not listed.

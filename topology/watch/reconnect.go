@@ -24,7 +24,8 @@ const (
 	connectPause = time.Second
 )
 
-// ConnectLimit returns how long one attempt to connect to HOST:PORT may take.
+// ConnectLimit returns how long one attempt to connect to HOST:PORT may take. A name, which
+// must be resolved, may take longer.
 func ConnectLimit(address string) time.Duration {
 	if _, err := netip.ParseAddrPort(address); err == nil {
 		return oneAttempt

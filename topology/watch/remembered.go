@@ -66,8 +66,8 @@ func (r *Remembered) Run(ctx context.Context) error {
 // Changed receives after a change in the source, and when the saved Snapshot may be used.
 func (r *Remembered) Changed() <-chan struct{} { return r.changed }
 
-// InUse reports whether the saved Snapshot is in force. It does not wait for a kernel that is asked
-// for rules meanwhile. Safe for concurrent use.
+// InUse reports whether the saved Snapshot is in force. It does not wait while Snapshot asks
+// the kernel for rules. Safe for concurrent use.
 func (r *Remembered) InUse() bool { return r.used.Load() && !r.over.Load() }
 
 // Snapshot returns that of the source, or the saved one. The first one of the source has the
