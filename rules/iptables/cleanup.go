@@ -96,8 +96,8 @@ func (b *Backend) countRemoval(ks *kernelState, v netfilter.Variant) {
 	}
 }
 
-// readOurs reads our chains, none of which is desired. unreadable is the error about tables that
-// cannot be read; nil = there are none.
+// Reads our chains, with no chain desired. unreadable is the error about tables that cannot be
+// read; nil = all can be read.
 func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, unreadable, err error) {
 	ks = newKernelState(Options{Family: from.family, Names: b.config.Names}, removing, 0)
 	// Without a named table, neither variant creates a table that does not exist.

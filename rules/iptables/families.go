@@ -38,9 +38,9 @@ func newFamilies[T any](c Config, v netfilter.Variant, open func(context.Context
 	return fs
 }
 
-// Tries for the first time. It fails if no family is open and waiting cannot help: all are left
-// out, this process may not use the tools, or the kernel lacks a match that every Service
-// needs.
+// Opens families for the first time, and returns those that it opened. It fails if no family is
+// open and waiting cannot help: all are left out, this process may not use the tools, or the
+// kernel lacks a match that every Service needs.
 func (fs *families[T]) start(ctx context.Context) ([]T, error) {
 	opened := fs.try(ctx, true, false)
 	if len(opened) > 0 {

@@ -128,9 +128,9 @@ func (k *familySyncer) towards(want desired, budget int) (step desired, left int
 	return step, left, now
 }
 
-// Removes the large Service ports that are absent from the kernel from the desired state, and
-// returns the rest. A large Service that the kernel holds already, as after a restart, stays
-// desired: its chains are compared like any others, so that none of them is stale.
+// Removes from the desired state the large Service ports that the kernel does not hold at all,
+// and returns the rest. A large Service that the kernel holds already, as after a restart,
+// stays desired: its chains are compared like any others, so that none of them is stale.
 func (ks *kernelState) postpone(w desired, p chunks) desired {
 	large := p.largeServices(nil, w.rules.Services, w.options.Family)
 	if len(large) == 0 {

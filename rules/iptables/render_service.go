@@ -187,8 +187,8 @@ func (sp *serviceSpeller) masquerade(list []netfilter.Rule, match netfilter.Rule
 // tells reports whether Pods can be told apart at all.
 func (p PodMatch) tells() bool { return p.InInterface != "" || p.Prefix.IsValid() }
 
-// everybody reports whether every source counts as a Pod. Then iptables-nft refuses a rule about
-// the other sources, of which there are none.
+// Reports whether every source counts as a Pod. Then iptables-nft refuses a rule about the
+// other sources, because no other source exists.
 func (p PodMatch) everybody() bool { return p.InInterface == "" && p.Prefix.Bits() == 0 }
 
 // narrow restricts a rule to packets of this node's Pods, or to all others.

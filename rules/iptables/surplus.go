@@ -111,7 +111,7 @@ type jumpAt struct {
 
 // insertJumps inserts the missing jumps. A jump that this process has inserted before may exist in
 // a form that the parser does not know, for example from another version of the tools. Inserting it
-// at each verify would add copies without end, so the tool is asked first whether it exists.
+// at each verify would add copies without end, so the tool first checks whether it exists.
 func (k *familySyncer) insertJumps(ctx context.Context, ks *kernelState) (int, error) {
 	if k.inserted == nil {
 		k.inserted = map[jumpAt]struct{}{}
