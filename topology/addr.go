@@ -43,7 +43,8 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	return unmapPrefix(p.Masked()), nil
 }
 
-// Parses a CIDR with leading zeros, which older API servers stored; false = it is not a CIDR.
+// parseSloppyPrefix parses a CIDR with leading zeros, which older API servers stored; false = it
+// is not a CIDR.
 func parseSloppyPrefix(text string) (netip.Prefix, bool) {
 	ip, network, err := netutils.ParseCIDRSloppy(text)
 	if err != nil {
@@ -57,7 +58,7 @@ func parseSloppyPrefix(text string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(addr, bits), ok
 }
 
-// Returns p as an IPv4 prefix if it is one in IPv6 form, else p. p must be masked.
+// unmapPrefix returns p as an IPv4 prefix if it is one in IPv6 form, else p. p must be masked.
 func unmapPrefix(p netip.Prefix) netip.Prefix {
 	const mapped = 96 // bits of ::ffff:0:0/96
 	if !p.Addr().Is4In6() || p.Bits() < mapped {

@@ -21,7 +21,8 @@ func newAddrHolders(services []*corev1.Service) addrHolders {
 	return h
 }
 
-// Returns the cluster IPs in the spec, unchecked: at least one text, which may be empty.
+// clusterIPsOf returns the cluster IPs in the spec, unchecked: at least one text, which may be
+// empty.
 func clusterIPsOf(svc *corev1.Service) []string {
 	if len(svc.Spec.ClusterIPs) > 0 {
 		return svc.Spec.ClusterIPs
@@ -29,7 +30,7 @@ func clusterIPsOf(svc *corev1.Service) []string {
 	return []string{svc.Spec.ClusterIP}
 }
 
-// Returns the readable cluster IPs of a Service, each once. A nil Service has none.
+// clusterAddrs returns the readable cluster IPs of a Service, each once. A nil Service has none.
 func clusterAddrs(svc *corev1.Service) []netip.Addr {
 	if svc == nil || kindOfNames(svc) != dnsview.ClusterIP {
 		return nil
@@ -57,8 +58,8 @@ func (h addrHolders) remove(svc *corev1.Service) {
 	}
 }
 
-// Returns the Service that has an address, or nil: the oldest, then the first by name, as in
-// the rules. A Service of unknown age counts as the youngest.
+// holder returns the Service that has an address, or nil: the oldest, then the first by name, as
+// in the rules. A Service of unknown age counts as the youngest.
 func (h addrHolders) holder(addr netip.Addr) *corev1.Service {
 	if len(h[addr]) == 0 {
 		return nil

@@ -59,13 +59,13 @@ func WarnOfAPIProxy(endpoints metav1.Object) string {
 		", as docs/migrate-from-superedge.md says"
 }
 
-// Returns the name of the API server's Service.
+// apiServer returns the name of the API server's Service.
 func apiServer() types.NamespacedName {
 	return types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
 }
 
-// Returns the node-local proxy of the API server that a slice names. It is nil if the slice
-// names no proxy, or one that cannot be read or is of the other family.
+// localProxyOf returns the node-local proxy of the API server that a slice names. It is nil if
+// the slice names no proxy, or one that cannot be read or is of the other family.
 func localProxyOf(s *discoveryv1.EndpointSlice) *netip.AddrPort {
 	of := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 	if of != apiServer() {

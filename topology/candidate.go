@@ -12,8 +12,8 @@ type candidate struct {
 	exempt       bool     // the node-local API proxy: never subject to closure
 }
 
-// Returns the endpoints that the slices of a Service hold for one of its ports, or the
-// node-local API proxy that takes their place.
+// candidates returns the endpoints that the slices of a Service hold for one of its ports, or
+// the node-local API proxy that takes their place.
 func candidates(node string, probed ProbedProxies, name ServicePortName, slices []*Slice) []candidate {
 	var all []candidate
 	for _, slice := range slices {

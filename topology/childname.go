@@ -67,8 +67,8 @@ func LabelValue(text string) string {
 	return joinNonEmpty(shortened(readable, validation.LabelValueMaxLength-1-hashLength), hash(text))
 }
 
-// Returns "<grid, cut>-<value, cut>-<hash>" of at most limit bytes. The value gets half of the
-// room, and what the grid leaves.
+// hashedName returns "<grid, cut>-<value, cut>-<hash>" of at most limit bytes. The value gets
+// half of the room, and what the grid leaves.
 func hashedName(limit int, grid, value string) string {
 	isLabel := func(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' }
 	first, second := sanitise(strings.ToLower(grid), isLabel), sanitise(strings.ToLower(value), isLabel)

@@ -72,7 +72,7 @@ func notOwn(e candidate) Reason {
 	return ReasonNotOwn
 }
 
-// Returns the verdict on one endpoint; "" = it stays. Exempt ones always stay.
+// of returns the verdict on one endpoint; "" = it stays. Exempt ones always stay.
 func (v verdict) of(e candidate) Reason {
 	if v == nil || e.exempt {
 		return ""
@@ -105,7 +105,7 @@ func (c *Closure) count(reason Reason) {
 	c.LeftOut[i].Count++
 }
 
-// Returns what closure leaves out of a port, sorted by address, for View.Drops. It decides
+// drops returns what closure leaves out of a port, sorted by address, for View.Drops. It decides
 // again from the same inputs.
 func (o observer) drops(sp *ServicePort) []Drop {
 	c := sp.Closure
@@ -121,7 +121,7 @@ func (o observer) drops(sp *ServicePort) []Drop {
 	return out
 }
 
-// Returns why an endpoint is not in this node's unit; "" = it is.
+// outside returns why an endpoint is not in this node's unit; "" = it is.
 func (o observer) outside(keys []string, e candidate) Reason {
 	if e.exempt {
 		return ""

@@ -27,7 +27,7 @@ func newGridChildren(grids []types.NamespacedName) *gridChildren {
 	return &gridChildren{grids: grids, named: map[namespaceUnit]map[string]string{}}
 }
 
-// Returns the Grids of a namespace by the name of their child in the unit with the value; nil
+// in returns the Grids of a namespace by the name of their child in the unit with the value; nil
 // if the namespace has no Grid, or value is "".
 func (c *gridChildren) in(namespace, value string) map[string]string {
 	first, found := slices.BinarySearchFunc(c.grids, namespace, func(g types.NamespacedName, namespace string) int {

@@ -23,7 +23,8 @@ func (o observer) fallBack(keys []string, all []candidate) (string, verdict) {
 	return "", func(e candidate) Reason { return o.notInUse(keys, "", e) }
 }
 
-// Returns why one entry of an Ordered list does not lead to an endpoint; "" = it does.
+// outsideKey returns why one entry of an Ordered list does not lead to an endpoint; "" = it
+// does.
 func (o observer) outsideKey(key string, e candidate) Reason {
 	if key == AnyEndpoint || e.exempt {
 		return ""
@@ -31,7 +32,8 @@ func (o observer) outsideKey(key string, e candidate) Reason {
 	return o.outside([]string{key}, e)
 }
 
-// Returns why the key in use does not lead to an endpoint; "" = it does. Key "" leads to none.
+// notInUse returns why the key in use does not lead to an endpoint; "" = it does. Key "" leads
+// to none.
 func (o observer) notInUse(keys []string, inUse string, e candidate) Reason {
 	if inUse != "" && o.outsideKey(inUse, e) == "" {
 		return ""

@@ -88,13 +88,14 @@ func alikePrefixes(prefix, read string) bool {
 
 func lengthsDiffer(a, b string, limit int) bool { return max(len(a)-len(b), len(b)-len(a)) > limit }
 
-// Returns the prefix of an annotation's name, in small letters, and the part behind the slash.
+// splitName returns the prefix of an annotation's name, in small letters, and the part behind
+// the slash.
 func splitName(name string) (prefix, word string) {
 	slash := strings.LastIndexByte(name, '/')
 	return strings.ToLower(name[:max(slash, 0)]), name[slash+1:]
 }
 
-// Returns a name in small letters, without the characters that may be between its words.
+// letters returns a name in small letters, without the characters that may be between its words.
 func letters(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("-_.", r) {
@@ -104,7 +105,7 @@ func letters(name string) string {
 	}, name)
 }
 
-// Returns at most one warning: of an annotation that is probably mistyped.
+// misspelled returns at most one warning: of an annotation that is probably mistyped.
 func misspelled(svc *corev1.Service) []string {
 	if name, meant := Misnamed(svc.Annotations, ServiceAnnotations()); name != "" {
 		return []string{MisnamedWarning(name, meant)}

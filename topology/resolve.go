@@ -41,7 +41,7 @@ func Resolve(s Snapshot, c Config) View {
 	return view
 }
 
-// Returns a View without Ports and LastKeys.
+// newView returns a View without Ports and LastKeys.
 func newView(s Snapshot, c Config) View {
 	return View{Node: s.Node, Self: factsOf(s), Drops: newObserver(s, c).drops}
 }
@@ -110,7 +110,7 @@ func toEndpoints(families ...[]candidate) []Endpoint {
 	return out
 }
 
-// Returns the addresses of the endpoints that still serve, for ServicePort.Serving.
+// serving returns the addresses of the endpoints that still serve, for ServicePort.Serving.
 func serving(inUnit []candidate) []netip.AddrPort {
 	all := keep(inUnit, func(e candidate) bool { return e.Serving })
 	if len(all) == 0 {
@@ -150,7 +150,7 @@ func (c Config) HandedToUs(svc *corev1.Service) bool {
 	return labelled == (c.ServiceProxyName != "") && name == c.ServiceProxyName
 }
 
-// Returns the Service that a slice belongs to; false = the slice does not count.
+// serviceOf returns the Service that a slice belongs to; false = the slice does not count.
 func serviceOf(slice *Slice) (types.NamespacedName, bool) {
 	if slice == nil {
 		return types.NamespacedName{}, false
@@ -189,7 +189,7 @@ func factsOf(s Snapshot) NodeFacts {
 	return facts
 }
 
-// Returns a Node's addresses, internal ones first, each once.
+// nodeIPs returns a Node's addresses, internal ones first, each once.
 func nodeIPs(node *corev1.Node) []netip.Addr {
 	var ips []netip.Addr
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {

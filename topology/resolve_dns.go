@@ -90,7 +90,8 @@ func kindOfNames(svc *corev1.Service) dnsview.Kind {
 	}
 }
 
-// Returns the name that a Service is an alias of; "" with a warning = it is not a DNS name.
+// externalName returns the name that a Service is an alias of; "" with a warning = it is not a
+// DNS name.
 func externalName(svc *corev1.Service) (name string, warnings []string) {
 	name = strings.TrimSuffix(svc.Spec.ExternalName, ".")
 	if isHostName(name) {
@@ -243,7 +244,7 @@ func candidatesOf(all []namedCandidate) []candidate {
 	return out
 }
 
-// Returns all ports of a slice, also those without a name or number.
+// dnsPorts returns all ports of a slice, also those without a name or number.
 func (s *Slice) dnsPorts() []dnsview.Port {
 	ports := make([]dnsview.Port, 0, len(s.Ports)+len(s.names.ports))
 	for _, p := range s.Ports {
@@ -252,8 +253,8 @@ func (s *Slice) dnsPorts() []dnsview.Port {
 	return append(ports, s.names.ports...)
 }
 
-// Returns the name of an endpoint that has no host name, made of its address as CoreDNS makes
-// it: dashes for dots and colons, and no dash at the end.
+// addrHostname returns the name of an endpoint that has no host name, made of its address as
+// CoreDNS makes it: dashes for dots and colons, and no dash at the end.
 func addrHostname(addr netip.Addr) string {
 	name := strings.NewReplacer(".", "-", ":", "-").Replace(addr.String())
 	if strings.HasSuffix(name, "-") {
@@ -262,8 +263,8 @@ func addrHostname(addr netip.Addr) string {
 	return name
 }
 
-// Orders Endpoints. Ports are compared only if all else is equal: cmp.Or evaluates all of its
-// arguments.
+// compareDNSEndpoints orders Endpoints. Ports are compared only if all else is equal: cmp.Or
+// evaluates all of its arguments.
 func compareDNSEndpoints(a, b dnsview.Endpoint) int {
 	order := cmp.Or(cmp.Compare(a.Hostname, b.Hostname), a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
 	if order != 0 {

@@ -70,7 +70,8 @@ func NewSliceWithNames(s *discoveryv1.EndpointSlice) *Slice {
 	return out
 }
 
-// Returns a port without name ("") or number (dnsview.NoPort); false = its number is invalid.
+// nakedPort returns a port without name ("") or number (dnsview.NoPort); false = its number is
+// invalid.
 func nakedPort(p discoveryv1.EndpointPort) (dnsview.Port, bool) {
 	port := dnsview.Port{Protocol: string(corev1.ProtocolTCP), Number: dnsview.NoPort}
 	if p.Name != nil {
@@ -112,7 +113,7 @@ func (n *sliceNames) readFurther(s *discoveryv1.EndpointSlice, texts []string, e
 	}
 }
 
-// Returns the host name of an endpoint; "" = it does not have one.
+// hostname returns the host name of an endpoint; "" = it does not have one.
 func (n *sliceNames) hostname(endpoint int) string {
 	if n.hostnames == nil {
 		return ""
@@ -120,8 +121,8 @@ func (n *sliceNames) hostname(endpoint int) string {
 	return n.hostnames[endpoint]
 }
 
-// Returns the Service that the label of a slice names, as serviceOf for DNS; false = it names
-// no Service, or was read without names.
+// labelledService returns the Service that the label of a slice names, as serviceOf for DNS;
+// false = it names no Service, or was read without names.
 func labelledService(slice *Slice) (types.NamespacedName, bool) {
 	if slice == nil || slice.names == nil {
 		return types.NamespacedName{}, false

@@ -73,7 +73,8 @@ func (n *sliceNames) addTo(out *discoveryv1.EndpointSlice) {
 	}
 }
 
-// Returns the family of the addresses, and IPv4 for a slice without any: it may be of either.
+// addressType returns the family of the addresses, and IPv4 for a slice without any: it may be
+// of either.
 func (s *Slice) addressType() discoveryv1.AddressType {
 	var addr netip.Addr
 	switch {

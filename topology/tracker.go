@@ -52,7 +52,7 @@ func (m *tracker) take(s Snapshot, of func(*Slice) (types.NamespacedName, bool))
 	return keys
 }
 
-// Marks a Service as changed, and returns its memory, which is made if it is missing.
+// memory marks a Service as changed, and returns its memory, which is made if it is missing.
 func (m *tracker) memory(name types.NamespacedName) *memory {
 	e := m.services[name]
 	if e == nil {
@@ -104,7 +104,8 @@ func (m *tracker) confine(e *memory, lastKeys []string) {
 	}
 }
 
-// Returns last with the changes, where no keys delete an entry. Without any it is the same map.
+// changedKeys returns last with the changes, where no keys delete an entry. Without any it is
+// the same map.
 func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 	copied := false
 	for uid, keys := range changes {
@@ -122,8 +123,8 @@ func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 	return last
 }
 
-// Returns a copy as large as the entries are. maps.Clone keeps the room of entries that were
-// deleted.
+// copyOf returns a copy as large as the entries are. maps.Clone keeps the room of entries that
+// were deleted.
 func copyOf(all map[types.UID][]string) map[types.UID][]string {
 	fresh := make(map[types.UID][]string, len(all))
 	maps.Copy(fresh, all)

@@ -106,7 +106,7 @@ func rangeWarnings(svc *corev1.Service) []string {
 	return found
 }
 
-// Returns warnings of ports and addresses in EndpointSlices that are not valid.
+// sliceWarnings returns warnings of ports and addresses in EndpointSlices that are not valid.
 func sliceWarnings(own []*Slice) []string {
 	var all ignoredParts
 	for _, slice := range own {
@@ -140,7 +140,7 @@ func (n *ignored) merge(m ignored) {
 	n.count += m.count
 }
 
-// Returns at most one warning: the first error of a field, and how many more there are.
+// warning returns at most one warning: the first error of a field, and how many more there are.
 func (n *ignored) warning(field string) []string {
 	switch n.count {
 	case 0:

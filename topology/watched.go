@@ -16,8 +16,8 @@ func (o observer) complete(key string) bool {
 	return o.watched == nil || o.watched[key] || key == AnyEndpoint || o.labels[key] == ""
 }
 
-// Returns how many keys, from the first, may be used. Under policy Ordered none is used behind
-// a key whose nodes are not all known.
+// usableKeys returns how many keys, from the first, may be used. Under policy Ordered none is
+// used behind a key whose nodes are not all known.
 func (o observer) usableKeys(c confinement) int {
 	if c.policy == PolicyOrdered {
 		for i, key := range c.keys {
@@ -29,7 +29,7 @@ func (o observer) usableKeys(c confinement) int {
 	return len(c.keys)
 }
 
-// Returns the reason to leave out an endpoint whose node the Snapshot does not hold.
+// whyUnknown returns the reason to leave out an endpoint whose node the Snapshot does not hold.
 func (o observer) whyUnknown() Reason {
 	if o.watched != nil {
 		return ReasonNotWatched

@@ -45,7 +45,7 @@ type sliceGroup struct {
 	onlyNames bool
 }
 
-// Returns the group of a slice; false = it belongs to no Service.
+// groupOf returns the group of a slice; false = it belongs to no Service.
 func groupOf(slice *Slice) (sliceGroup, bool) {
 	if service, counts := serviceOf(slice); counts {
 		return sliceGroup{service: service}, true
@@ -115,7 +115,8 @@ func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time)
 	return after, next
 }
 
-// Returns the endpoints of all waves from before to next. now holds the endpoints of next.
+// turnedNotReady returns the endpoints of all waves from before to next. now holds the endpoints
+// of next.
 func turnedNotReady(before, next Snapshot, now map[endpointID]SliceEndpoint) []endpointID {
 	o := newObserver(next, Config{})
 	was := map[sliceGroup][]*Slice{}
@@ -134,7 +135,7 @@ func turnedNotReady(before, next Snapshot, now map[endpointID]SliceEndpoint) []e
 	return all
 }
 
-// Returns the endpoints of one group that turned not ready, or nil if they are no wave.
+// wave returns the endpoints of one group that turned not ready, or nil if they are no wave.
 func (o observer) wave(c confinement, before, now map[endpointID]SliceEndpoint) (turned []endpointID) {
 	ready := 0
 	for e, state := range before {
@@ -165,8 +166,8 @@ func (o observer) sharesUnit(c confinement, node string) bool {
 	}
 }
 
-// Returns the endpoints of slices by identity, without the API server's. One that is in several
-// slices is ready if it is in any.
+// endpointStates returns the endpoints of slices by identity, without the API server's. One that
+// is in several slices is ready if it is in any.
 func endpointStates(all []*Slice) map[endpointID]SliceEndpoint {
 	states := map[endpointID]SliceEndpoint{}
 	for _, slice := range all {

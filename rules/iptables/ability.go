@@ -20,7 +20,8 @@ type matchProbe struct {
 	rule netfilter.Rule
 }
 
-// Returns one rule per match to probe, and a plain rule whose refusal is not about a match.
+// abilityProbes returns one rule per match to probe, and a plain rule whose refusal is not about
+// a match.
 func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 	const comment = "gridproxy asks what this kernel can do"
 	list = []matchProbe{
@@ -116,7 +117,7 @@ func (k *familySyncer) know(ctx context.Context, o Options, again bool) error {
 // missingMatchError says that a kernel lacks a match that no Service can be served without.
 type missingMatchError struct{ error }
 
-// Returns o for a kernel that lacks matches.
+// without returns o for a kernel that lacks matches.
 func (o Options) without(l lacks) Options {
 	o.WithoutRecent, o.WithoutSCTP, o.WithoutIPVS = l.recent, l.sctp, l.ipvs
 	if l.set {

@@ -102,7 +102,7 @@ func (c Config) complete(ctx context.Context) (Config, netfilter.Variant, error)
 	return c, variant, err
 }
 
-// Returns the options of one family. Options.For adds what the Ruleset says.
+// options returns the options of one family. Options.For adds what the Ruleset says.
 func (c Config) options(f netfilter.Family, randomFully, nfacct bool) Options {
 	return Options{
 		Family:        f,
@@ -192,7 +192,8 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 	return total, fmt.Errorf("iptables-%s works for no address family: %w", b.variant, total.Families.LeftOut())
 }
 
-// Returns the families that a Sync without verify skips: failed ones, while another one works.
+// waiting returns the families that a Sync without verify skips: failed ones, while another one
+// works.
 func (b *Backend) waiting(verify bool) (skip rules.FamilySet) {
 	works := slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.failed == nil })
 	for _, k := range b.syncers {

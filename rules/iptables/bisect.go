@@ -87,7 +87,7 @@ func (v *verdicts) halve(group []int, ask attempt) (cleared []int, err error) {
 	return cleared, nil
 }
 
-// Returns list without some of its members.
+// without returns list without some of its members.
 func without(list, some []int) []int {
 	drop := make(map[int]bool, len(some))
 	for _, i := range some {

@@ -24,5 +24,5 @@ func (id chainID) clone() chainID { return chainID{id.table, strings.Clone(id.ch
 
 func (c TableChain) id() chainID { return chainID{c.Table, c.Name} }
 
-// Returns the chain that the entry is in.
+// id returns the chain that the entry is in.
 func (e Entry) id() chainID { return chainID{e.Table, e.Chain} }

@@ -10,8 +10,8 @@ import (
 	"gridproxy/topology"
 )
 
-// Returns the hash in the chain names of a Service port. As in kube-proxy, it covers the
-// printed name, the lower-case protocol and, for an endpoint's chain, the address.
+// serviceHash returns the hash in the chain names of a Service port. As in kube-proxy, it covers
+// the printed name, the lower-case protocol and, for an endpoint's chain, the address.
 func serviceHash(name topology.ServicePortName, endpoint string) string {
 	var buffer [256]byte // nearly all names fit, so that hashing allocates nothing
 	input := append(buffer[:0], name.String()...)
@@ -42,7 +42,8 @@ func endpointChain(n netfilter.Naming, name topology.ServicePortName, endpoint n
 	return n.Chain(netfilter.PrefixEndpoint) + serviceHash(name, endpoint.String())
 }
 
-// Returns the name of the chain that chooses among the endpoints of a traffic policy.
+// trafficPolicyChain returns the name of the chain that chooses among the endpoints of a traffic
+// policy.
 func trafficPolicyChain(n netfilter.Naming, name topology.ServicePortName, p rules.TrafficPolicy) string {
 	if p == rules.Local {
 		return localChain(n, name)

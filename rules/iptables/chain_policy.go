@@ -37,7 +37,7 @@ type chainPolicy struct {
 	counted netip.Prefix
 }
 
-// Returns how a desired chain is treated. That depends on nothing but id and the options.
+// policy returns how a desired chain is treated. That depends on nothing but id and the options.
 func (o Options) policy(id chainID) chainPolicy {
 	switch {
 	case netfilter.IsBuiltIn(id.chain):

@@ -61,7 +61,8 @@ func changes(want desired, from observed) iter.Seq[change] {
 	}
 }
 
-// Returns what one part needs. Completed and built-in chains are left to syncRun.prepare.
+// changeOf returns what one part needs. Completed and built-in chains are left to
+// syncRun.prepare.
 func changeOf(want Block, there observedPart, o Options) change {
 	var c change
 	entries := want.Entries
@@ -88,7 +89,7 @@ func (c change) empty() bool {
 	return len(c.create)+len(c.write)+len(c.drop)+len(c.insert)+len(c.remove)+len(c.removeText) == 0
 }
 
-// Returns the chains that the change touches.
+// chains returns the chains that the change touches.
 func (c change) chains() []chainID {
 	all := slices.Clone(c.drop)
 	for _, chain := range slices.Concat(c.create, c.write) {

@@ -96,8 +96,8 @@ func (b *Backend) countRemoval(ks *kernelState, v netfilter.Variant) {
 	}
 }
 
-// Reads our chains, with no chain desired. unreadable is the error about tables that cannot be
-// read; nil = all can be read.
+// readOurs reads our chains, with no chain desired. unreadable is the error about tables that
+// cannot be read; nil = all can be read.
 func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, unreadable, err error) {
 	ks = newKernelState(Options{Family: from.family, Names: b.config.Names}, removing, 0)
 	// Without a named table, neither variant creates a table that does not exist.
@@ -117,7 +117,8 @@ func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, un
 	return ks, unreadable, nil
 }
 
-// Returns the input for iptables-restore that removes what is stale; empty = nothing is stale.
+// removal returns the input for iptables-restore that removes what is stale; empty = nothing is
+// stale.
 func removal(ks *kernelState) []byte {
 	s := newScript(ks.options)
 	s.take(changeOf(Block{}, &kernelPart{ks, true}, ks.options))

@@ -27,7 +27,7 @@ const (
 	versionLimit = 30 * time.Second // iptables --version
 )
 
-// Returns ctx for one run of a program. Its Cause says that the limit was exceeded.
+// withLimit returns ctx for one run of a program. Its Cause says that the limit was exceeded.
 func withLimit(ctx context.Context, path string, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s did not end within %s and was killed with all that it started; find out what it waits for "+
 		"(a process that holds the xtables lock: fuser /run/xtables.lock; the kernel: dmesg)", path, limit))
@@ -86,7 +86,7 @@ func retried(ctx context.Context, attempts int, pause time.Duration, passes func
 	}
 }
 
-// Makes one attempt of within.
+// once makes one attempt of within.
 func (c command) once(ctx context.Context, limit time.Duration, do func() error) error {
 	ctx, cancel := withLimit(ctx, c.path, cmp.Or(c.limit, limit))
 	defer cancel()

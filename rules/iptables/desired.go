@@ -32,7 +32,7 @@ func (d desired) parts() iter.Seq2[*rules.Service, Block] {
 	}
 }
 
-// Returns the part without an owner.
+// fixed returns the part without an owner.
 func (d desired) fixed() Block {
 	tables := RenderShared(d.rules, d.options).Tables
 	n := 0
@@ -58,7 +58,7 @@ func (d desired) sameFixed(other desired) bool {
 		reflect.DeepEqual(a.NodePorts, b.NodePorts) && reflect.DeepEqual(a.LocalDNS, b.LocalDNS)
 }
 
-// Returns the part of a Service; that of nil is empty.
+// part returns the part of a Service; that of nil is empty.
 func (d desired) part(s *rules.Service) Block {
 	if s == nil {
 		return Block{}

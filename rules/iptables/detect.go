@@ -105,8 +105,8 @@ func kubeletChains(ctx context.Context, v netfilter.Variant, f netfilter.Family)
 	return false, canary, nil
 }
 
-// Returns the variant that alone has rules of a service proxy; false = both have, or neither.
-// Those of a trial do not count: they belong beside kube-proxy's.
+// onlyWithServiceRules returns the variant that alone has rules of a service proxy; false = both
+// have, or neither. Those of a trial do not count: they belong beside kube-proxy's.
 func onlyWithServiceRules(ctx context.Context) (netfilter.Variant, bool) {
 	has := func(v netfilter.Variant) bool {
 		return slices.ContainsFunc([]netfilter.Family{netfilter.IPv4, netfilter.IPv6}, func(f netfilter.Family) bool {

@@ -25,7 +25,7 @@ func (d Difference) WriteTo(w io.Writer) (int64, error) {
 	return netfilter.WriteUnified(w, d.Family.String()+"/"+chainID{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
 }
 
-// Returns the chains that differ, by table and name.
+// differences returns the chains that differ, by table and name.
 func (rs *recordedState) differences() []Difference {
 	different := rs.state.different()
 	wanted := map[chainID][]netfilter.Rule{}
@@ -69,8 +69,8 @@ func (d Difference) Services() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Returns the Service that the comment of a line names; "" = none. In kube-proxy's comments
-// and ours it is the word NAMESPACE/NAME:PORT, and no other word has a slash.
+// serviceIn returns the Service that the comment of a line names; "" = none. In kube-proxy's
+// comments and ours it is the word NAMESPACE/NAME:PORT, and no other word has a slash.
 func serviceIn(line string) string {
 	_, rest, _ := strings.Cut(line, "--comment ")
 	comment, _, _ := strings.Cut(strings.TrimPrefix(rest, `"`), `"`)

@@ -50,7 +50,7 @@ func (e *Evidence) read(line netfilter.Line) {
 
 func (e *Evidence) any() bool { return len(e.Quarantined)+len(e.WithoutAffinity) > 0 || e.withoutIPVS }
 
-// Returns w as this kernel accepts it.
+// apply returns w as this kernel accepts it.
 func (e *Evidence) apply(w desired) desired {
 	w.options.WithoutRecent = len(e.WithoutAffinity) > 0
 	w.options.WithoutSCTP = e.withoutSCTP
@@ -88,7 +88,7 @@ func ReadEvidence(ctx context.Context, v netfilter.Variant, n netfilter.Naming) 
 	return found, errors.Join(errs...)
 }
 
-// Returns the comment of a rule that refuses a Service without rules in nat.
+// refusedBecause returns the comment of a rule that refuses a Service without rules in nat.
 func (o Options) refusedBecause(s *rules.Service, v rules.Verdict) string {
 	switch {
 	case o.lacks(s):

@@ -38,9 +38,9 @@ func newFamilies[T any](c Config, v netfilter.Variant, open func(context.Context
 	return fs
 }
 
-// Opens families for the first time, and returns those that it opened. It fails if no family is
-// open and waiting cannot help: all are left out, this process may not use the tools, or the
-// kernel lacks a match that every Service needs.
+// start opens families for the first time, and returns those that it opened. It fails if no
+// family is open and waiting cannot help: all are left out, this process may not use the tools,
+// or the kernel lacks a match that every Service needs.
 func (fs *families[T]) start(ctx context.Context) ([]T, error) {
 	opened := fs.try(ctx, true, false)
 	if len(opened) > 0 {
@@ -116,8 +116,8 @@ func (c *closedFamily) logChange(log *slog.Logger) {
 	log.Warn(text, "family", c.family.String(), "err", err)
 }
 
-// Returns the outcomes of the closed families. Open ones have the zero value. A family that is
-// not configured is left out.
+// outcomes returns the outcomes of the closed families. Open ones have the zero value. A family
+// that is not configured is left out.
 func (fs *families[T]) outcomes(configured []netfilter.Family) rules.Outcomes {
 	var all rules.Outcomes
 	for f := range all {
@@ -144,7 +144,8 @@ type missingTableError struct{ error }
 
 func (e missingTableError) Unwrap() error { return e.error }
 
-// Returns the outcome of a family that could not be opened. Only an absent family is left out.
+// outcomeOf returns the outcome of a family that could not be opened. Only an absent family is
+// left out.
 func outcomeOf(err error, v netfilter.Variant, f netfilter.Family) rules.Outcome {
 	if errors.As(err, new(absentError)) || errors.As(err, new(missingTableError)) || errors.Is(err, exec.ErrNotFound) {
 		return rules.Outcome{LeftOut: err}
@@ -161,7 +162,8 @@ var missingTable = []string{
 	"Protocol not supported",
 }
 
-// Returns a missingTableError if a tool's error is about a missing table, else that error.
+// whetherMissing returns a missingTableError if a tool's error is about a missing table, else
+// that error.
 func whetherMissing(err error) error {
 	if slices.ContainsFunc(missingTable, func(text string) bool { return strings.Contains(err.Error(), text) }) {
 		return missingTableError{err}

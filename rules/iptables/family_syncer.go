@@ -90,8 +90,8 @@ func (k *familySyncer) verify(ctx context.Context, last, want desired) (rules.Ch
 	return k.follow(ctx, want)
 }
 
-// Writes the change as follow does. If the kernel refuses it, it calls rebuild: another
-// process may have removed what the change builds on.
+// followOrRebuild writes the change as follow does. If the kernel refuses it, it calls rebuild:
+// another process may have removed what the change builds on.
 func (k *familySyncer) followOrRebuild(ctx context.Context, want desired) (rules.Changes, error) {
 	last := k.last
 	c, err := k.follow(ctx, want)
@@ -113,9 +113,9 @@ func sameJumps(a, b Options) bool {
 	return a.LocalhostNodePorts == b.LocalhostNodePorts && a.LocalDNS == b.LocalDNS
 }
 
-// Writes want when NodePorts on loopback addresses, or the rules of local DNS, are switched on
-// or off. Their jumps are created or removed only after a successful read-back. While a table
-// cannot be read, they stay as they are and everything else is written.
+// writeJumps writes want when NodePorts on loopback addresses, or the rules of local DNS, are
+// switched on or off. Their jumps are created or removed only after a successful read-back.
+// While a table cannot be read, they stay as they are and everything else is written.
 func (k *familySyncer) writeJumps(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	if verify || k.unread == "" {
@@ -211,7 +211,7 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want
 	return run.changes, nil
 }
 
-// Reads the kernel as kernel.state does, and counts what that costs.
+// readBack reads the kernel as kernel.state does, and counts what that costs.
 func (k *familySyncer) readBack(ctx context.Context, want desired) (*kernelState, watermark, error) {
 	defer k.countVerifyTime()()
 	return k.kernel.state(ctx, want)
@@ -230,8 +230,8 @@ func warnOfTrial(log *slog.Logger) {
 	log.Warn("found chains of a gridproxy with --service-proxy-name; if it no longer runs here, run gridproxy cleanup with that flag, because its rules are stale but stay in force", "names", netfilter.GridNames.Prefix())
 }
 
-// Returns the different chains that another process changed: not those in which want differs
-// from what was written last. It returns nil if last is unknown.
+// tampered returns the different chains that another process changed: not those in which want
+// differs from what was written last. It returns nil if last is unknown.
 func tampered(different map[chainID]bool, last *desired, want desired) []chainID {
 	if last == nil || len(different) == 0 {
 		return nil

@@ -43,8 +43,8 @@ type watermark struct {
 // holds reports whether no process has written since.
 func (w watermark) holds(now uint32) bool { return w.known && w.gen == now }
 
-// Returns the watermark after commits of our own between two generations. It is unknown if
-// another process committed too.
+// advance returns the watermark after commits of our own between two generations. It is unknown
+// if another process committed too.
 func (w watermark) advance(before, after, commits uint32) watermark {
 	if !w.holds(before) || after-before != commits {
 		return watermark{}

@@ -89,10 +89,10 @@ func (k *familySyncer) tryAgain(ctx context.Context, want desired, all bool) err
 	return nil
 }
 
-// Returns how many restores this sync has left for a search.
+// attempts returns how many restores this sync has left for a search.
 func (k *familySyncer) attempts() int { return maxRestores - writeRestores - k.spent }
 
-// Returns want without what this kernel is known to refuse.
+// permitted returns want without what this kernel is known to refuse.
 func (k *familySyncer) permitted(want desired) desired {
 	want.rules = k.quarantine.apply(want.rules)
 	want.options = want.options.without(k.lacks)
@@ -113,7 +113,7 @@ func (k *familySyncer) done(want desired, err error) error {
 	return nil
 }
 
-// Returns list with s instead of the Service of that name.
+// replaced returns list with s instead of the Service of that name.
 func replaced(list []*rules.Service, s *rules.Service) []*rules.Service {
 	kept := []*rules.Service{s}
 	for _, o := range list {
@@ -239,7 +239,7 @@ func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Servi
 	k.quarantine[s.Name] = r
 }
 
-// Returns a Service as last desired, or else as another process wrote it, or nil.
+// keepLastGood returns a Service as last desired, or else as another process wrote it, or nil.
 func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Service) *rules.Service {
 	for _, last := range k.lastGood {
 		if last.Name == s.Name {
@@ -307,8 +307,8 @@ var transient = [...]string{
 	"Operation not permitted", "Permission denied", "No space left", "Interrupted system call",
 }
 
-// Returns the error of a restore whose input was refused. It is nil for any other error: the
-// tool is missing, was killed, timed out, or lacked memory.
+// refusal returns the error of a restore whose input was refused. It is nil for any other error:
+// the tool is missing, was killed, timed out, or lacked memory.
 func refusal(err error) *RestoreError {
 	var e *RestoreError
 	var exit *exec.ExitError

@@ -68,7 +68,7 @@ func (ks *kernelState) lacksJumps() bool {
 	return false
 }
 
-// Returns the chains that desired jumps lead to and that do not exist.
+// undeclaredTargets returns the chains that desired jumps lead to and that do not exist.
 func (ks *kernelState) undeclaredTargets() map[chainID]bool {
 	all := map[chainID]bool{}
 	for id, c := range ks.builtIns() {
@@ -87,8 +87,8 @@ type insertion struct {
 	at   int
 }
 
-// Returns the missing jumps, each directly after its predecessor in kube-proxy's order, the
-// first on top. They are to be inserted in the given order.
+// insertions returns the missing jumps, each directly after its predecessor in kube-proxy's
+// order, the first on top. They are to be inserted in the given order.
 func (s *jumpSet) insertions() []insertion {
 	var all []insertion
 	before := 0

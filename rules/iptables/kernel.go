@@ -35,7 +35,7 @@ func openKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*
 	return k, nil
 }
 
-// Finds and checks the tools as openKernel does, without reading rules.
+// findKernel finds and checks the tools as openKernel does, without reading rules.
 func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
 	paths, files, err := resolveTools(v, f)
 	if err != nil {
@@ -87,7 +87,8 @@ func probe(ctx context.Context, path string) error {
 	return whetherMissing(fmt.Errorf("%s cannot read table nat: %w: %s", path, err, said))
 }
 
-// Returns the kernel's generation; false = this variant has none, or it cannot be read.
+// generation returns the kernel's generation; false = this variant has none, or it cannot be
+// read.
 func (k *kernel) generation() (gen uint32, known bool) {
 	if k.variant != netfilter.VariantNFT {
 		return 0, false
@@ -124,7 +125,7 @@ func (k *kernel) read(ctx context.Context, ks *kernelState, tables ...netfilter.
 	return nil
 }
 
-// Reads tables into ks with one run of the tool; see saver.lines.
+// readOnly reads tables into ks with one run of the tool; see saver.lines.
 func (k *kernel) readOnly(ctx context.Context, ks *kernelState, only string, needed ...netfilter.Table) error {
 	for line, err := range k.save.lines(ctx, only, needed...) {
 		if err != nil {

@@ -37,7 +37,7 @@ const (
 	ignoring               // none
 )
 
-// Makes a state without any chain; chains is about how many will be desired.
+// newKernelState makes a state without any chain; chains is about how many will be desired.
 func newKernelState(o Options, s scope, chains int) *kernelState {
 	return &kernelState{
 		seed: maphash.MakeSeed(), options: o, scope: s,
@@ -45,8 +45,8 @@ func newKernelState(o Options, s scope, chains int) *kernelState {
 	}
 }
 
-// Returns the state of a kernel without any desired chain. It renders everything desired, until
-// ctx ends, which is an error.
+// stateAgainst returns the state of a kernel without any desired chain. It renders everything
+// desired, until ctx ends, which is an error.
 func stateAgainst(ctx context.Context, want desired) (*kernelState, error) {
 	ks := newKernelState(want.options, repairing, 4*len(want.rules.Services))
 	for _, b := range want.parts() {
@@ -88,8 +88,8 @@ func (ks *kernelState) add(id chainID, p chainPolicy) *chainState {
 	return &ks.chains[len(ks.chains)-1]
 }
 
-// Returns the state of a chain that is desired or ours, else nil. It is valid until the next
-// add.
+// chain returns the state of a chain that is desired or ours, else nil. It is valid until the
+// next add.
 func (ks *kernelState) chain(id chainID) *chainState {
 	if i, ok := ks.at[id]; ok {
 		return &ks.chains[i]
@@ -211,7 +211,7 @@ func (ks *kernelState) declared(id chainID) bool {
 	return c != nil && (c.declared || c.kind == completed)
 }
 
-// Returns our chains, and built-in ones with our jumps, that are not as desired.
+// different returns our chains, and built-in ones with our jumps, that are not as desired.
 func (ks *kernelState) different() map[chainID]bool {
 	return ks.chainsThat(func(c *chainState) bool { return c.status() != equal })
 }
@@ -230,13 +230,13 @@ func (ks *kernelState) chainsThat(holds func(*chainState) bool) map[chainID]bool
 	return all
 }
 
-// Returns the chains of one kind, sorted by table and name.
+// sorted returns the chains of one kind, sorted by table and name.
 func (ks *kernelState) sorted(kind chainKind) []chainID {
 	is := func(c *chainState) bool { return c.kind == kind }
 	return slices.SortedFunc(maps.Keys(ks.chainsThat(is)), compareChainIDs)
 }
 
-// Returns the number of rules by table after the repair.
+// ruleCounts returns the number of rules by table after the repair.
 func (ks *kernelState) ruleCounts() [2]int {
 	counts := ks.rules
 	if c := ks.chain(chainID{netfilter.NAT, ks.options.Names.Chain(netfilter.ChainNodePorts)}); c != nil && c.sendWhole() {
@@ -311,8 +311,8 @@ func (ks *kernelState) removeUndesired(c *change) {
 	}
 }
 
-// Returns the stale chains that cannot be removed: those that a rule of another program leads
-// to, and, with scope removing, those that these lead to.
+// staying returns the stale chains that cannot be removed: those that a rule of another program
+// leads to, and, with scope removing, those that these lead to.
 func (ks *kernelState) staying() map[chainID]bool {
 	stay := map[chainID]bool{}
 	var keep func(chainID)
@@ -336,7 +336,7 @@ func (ks *kernelState) staying() map[chainID]bool {
 // chain would be rewritten needlessly.
 const foreignHash = 0x9e3779b97f4a7c15
 
-// Returns the hash of a rule as it was read.
+// hashOf returns the hash of a rule as it was read.
 func (ks *kernelState) hashOf(line netfilter.Line) uint64 {
 	if line.Foreign {
 		return foreignHash
@@ -348,7 +348,7 @@ func (ks *kernelState) hash(r netfilter.Rule) uint64 {
 	return maphash.Comparable(ks.seed, r.Decisive())
 }
 
-// Returns the chain that a saved rule leads to; "" = none.
+// jumpTarget returns the chain that a saved rule leads to; "" = none.
 func jumpTarget(line netfilter.Line) string {
 	if !line.Foreign {
 		return line.Rule.Jump

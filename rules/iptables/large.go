@@ -32,10 +32,10 @@ func defaultChunks(v netfilter.Variant) chunks {
 // after it, so that the last ports of a Service that changes all the time are written too.
 type endings map[types.NamespacedName]topology.ServicePortName
 
-// Returns the Services after the next chunk from one sorted list to another. It includes the
-// change of every Service that is not large. The large ones share a budget of chains evenly, in
-// whole ports. A port that is left for later stays as it is in from, or absent. left counts these
-// ports. With a budget above 0 each large Service gets at least one port.
+// towards returns the Services after the next chunk from one sorted list to another. It includes
+// the change of every Service that is not large. The large ones share a budget of chains evenly,
+// in whole ports. A port that is left for later stays as it is in from, or absent. left counts
+// these ports. With a budget above 0 each large Service gets at least one port.
 func (p chunks) towards(from, to []*rules.Service, f netfilter.Family, budget int, ended endings) (step []*rules.Service, left int, now endings) {
 	large := p.largeServices(from, to, f)
 	if len(large) == 0 {
@@ -54,9 +54,9 @@ func (p chunks) towards(from, to []*rules.Service, f netfilter.Family, budget in
 	return step, left, now
 }
 
-// Returns the ports of large Services that the next chunk changes, in order from the end
-// of the last one: as many as a Service's share of chains allows, and at least one. A port that
-// does not fit ends the chunk of its Service, so it comes first in the next.
+// portsOfChunk returns the ports of large Services that the next chunk changes, in order from
+// the end of the last one: as many as a Service's share of chains allows, and at least one. A
+// port that does not fit ends the chunk of its Service, so it comes first in the next.
 func portsOfChunk(from, to []*rules.Service, f netfilter.Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
 	taken, now := map[topology.ServicePortName]bool{}, endings{}
 	spent, full := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
@@ -80,7 +80,7 @@ func portsOfChunk(from, to []*rules.Service, f netfilter.Family, share int, larg
 	return taken, now
 }
 
-// Returns the Services whose change is large.
+// largeServices returns the Services whose change is large.
 func (p chunks) largeServices(from, to []*rules.Service, f netfilter.Family) map[types.NamespacedName]bool {
 	costs, large := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
 	for a, b := range pairs(from, to) {
@@ -94,7 +94,7 @@ func (p chunks) largeServices(from, to []*rules.Service, f netfilter.Family) map
 	return large
 }
 
-// Returns the name of a pair. One of the two may be nil.
+// nameOf returns the name of a pair. One of the two may be nil.
 func nameOf(a, b *rules.Service) topology.ServicePortName {
 	if a != nil {
 		return a.Name
@@ -121,16 +121,17 @@ func chainsOf(s *rules.Service, f netfilter.Family) int {
 	return n
 }
 
-// Returns want with the Services after the next chunk; see chunks.towards.
+// towards returns want with the Services after the next chunk; see chunks.towards.
 func (k *familySyncer) towards(want desired, budget int) (step desired, left int, now endings) {
 	step = want
 	step.rules.Services, left, now = k.chunks.towards(k.last.rules.Services, want.rules.Services, want.options.Family, budget, k.ended)
 	return step, left, now
 }
 
-// Removes from the desired state the large Service ports that the kernel does not hold at all,
-// and returns the rest. A large Service that the kernel holds already, as after a restart,
-// stays desired: its chains are compared like any others, so that none of them is stale.
+// postpone removes from the desired state the large Service ports that the kernel does not hold
+// at all, and returns the rest. A large Service that the kernel holds already, as after a
+// restart, stays desired: its chains are compared like any others, so that none of them is
+// stale.
 func (ks *kernelState) postpone(w desired, p chunks) desired {
 	large := p.largeServices(nil, w.rules.Services, w.options.Family)
 	if len(large) == 0 {
@@ -162,7 +163,7 @@ func (ks *kernelState) absent(b Block) bool {
 		})
 }
 
-// Reverts want for a Service port that is absent from the kernel.
+// leaveOut reverts want for a Service port that is absent from the kernel.
 func (ks *kernelState) leaveOut(b Block) {
 	for _, c := range b.Chains {
 		delete(ks.at, c.id())
@@ -200,8 +201,9 @@ func isEndpointChain(n netfilter.Naming, chain string) bool {
 // soon asks for the next chunk at once, after what the caller puts first.
 const soon = time.Nanosecond
 
-// Writes want as write does, but large Services after all others. With pause it writes one
-// chunk of them and asks to be called again, so that newer changes of others do not wait.
+// writeInChunks writes want as write does, but large Services after all others. With pause it
+// writes one chunk of them and asks to be called again, so that newer changes of others do not
+// wait.
 func (k *familySyncer) writeInChunks(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
 	first := want
 	if k.last != nil { // otherwise only a read-back can tell what the kernel holds of them: see postpone

@@ -10,8 +10,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Returns a Service with the endpoints that its chains in the kernel lead to; nil = they lead
-// to no endpoint. Only its cluster IP leads to them.
+// lastGood returns a Service with the endpoints that its chains in the kernel lead to; nil =
+// they lead to no endpoint. Only its cluster IP leads to them.
 func lastGood(s *rules.Service, nat *netfilter.SavedTable, o Options) *rules.Service {
 	chain := nat.Chain(trafficPolicyChain(o.Names, s.Name, rules.Cluster))
 	if chain == nil {
@@ -43,7 +43,8 @@ func lastGood(s *rules.Service, nat *netfilter.SavedTable, o Options) *rules.Ser
 	return last
 }
 
-// Returns where the chain of an endpoint sends packets; zero = nowhere, or chain is nil.
+// destination returns where the chain of an endpoint sends packets; zero = nowhere, or chain is
+// nil.
 func destination(chain *netfilter.SavedChain) netip.AddrPort {
 	if chain == nil {
 		return netip.AddrPort{}

@@ -113,7 +113,7 @@ func unmatched(from, to []Entry, key func(Entry) Entry) (onlyFrom, onlyTo []Entr
 	return onlyFrom, onlyTo
 }
 
-// Returns the Entry without comment and counter.
+// decisive returns the Entry without comment and counter.
 func (e Entry) decisive() Entry {
 	e.Rule = e.Rule.Decisive()
 	return e

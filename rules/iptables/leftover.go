@@ -12,7 +12,8 @@ import (
 // mostNamed is how many chains one error names.
 const mostNamed = 5
 
-// Returns an error if something stale remains after the removal, because it was written again.
+// left returns an error if something stale remains after the removal, because it was written
+// again.
 func left(ks *kernelState) error {
 	c := changeOf(Block{}, &kernelPart{ks, true}, ks.options)
 	var names []string
@@ -29,7 +30,7 @@ func left(ks *kernelState) error {
 		"stop it first", shortened(names))
 }
 
-// Returns the first names, and how many more there are.
+// shortened returns the first names, and how many more there are.
 func shortened(names []string) string {
 	text := strings.Join(names[:min(mostNamed, len(names))], ", ")
 	if more := len(names) - mostNamed; more > 0 {
@@ -38,8 +39,8 @@ func shortened(names []string) string {
 	return text
 }
 
-// Returns an error if the kernel lists chains of ours in a table that cannot be read.
-// Without a chain of ours there is no jump to one.
+// unreadableLeft returns an error if the kernel lists chains of ours in a table that cannot be
+// read. Without a chain of ours there is no jump to one.
 func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 	if unreadable == nil || from.variant != netfilter.VariantNFT {
 		return unreadable
@@ -55,7 +56,8 @@ func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 	}
 }
 
-// Returns our chains in iptables-nft's tables of a family, as the kernel lists them.
+// chainsByName returns our chains in iptables-nft's tables of a family, as the kernel lists
+// them.
 func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]string, error) {
 	var ours []string
 	for _, t := range tables {
@@ -72,7 +74,7 @@ func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]
 	return ours, nil
 }
 
-// Returns an error if a variant without installed tools may have rules of ours.
+// leftWithoutTools returns an error if a variant without installed tools may have rules of ours.
 func (b *Backend) leftWithoutTools(v netfilter.Variant, f netfilter.Family) error {
 	tools := toolName(v, f, "-save") + " and " + toolName(v, f, "-restore")
 	if v == netfilter.VariantNFT {

@@ -15,7 +15,7 @@ import (
 // nftDumpTries is how often a list is read that the kernel reports as changed during the dump.
 const nftDumpTries = 5
 
-// Returns the family as nft(8) names it.
+// nftFamily returns the family as nft(8) names it.
 func nftFamily(f netfilter.Family) string {
 	if f == netfilter.IPv6 {
 		return "ip6"
@@ -23,7 +23,7 @@ func nftFamily(f netfilter.Family) string {
 	return "ip"
 }
 
-// Returns the number of the family in nf_tables messages.
+// nftNumber returns the number of the family in nf_tables messages.
 func nftNumber(f netfilter.Family) uint8 {
 	if f == netfilter.IPv6 {
 		return unix.NFPROTO_IPV6
@@ -31,20 +31,21 @@ func nftNumber(f netfilter.Family) uint8 {
 	return unix.NFPROTO_IPV4
 }
 
-// Returns the nftables tables of one family in the calling thread's network namespace. It
-// starts no process.
+// nftTables returns the nftables tables of one family in the calling thread's network namespace.
+// It starts no process.
 func nftTables(f netfilter.Family) ([]string, error) {
 	all := func(nftMessage) bool { return true }
 	return nftNames(unix.NFT_MSG_GETTABLE, unix.NFT_MSG_NEWTABLE, f, unix.NFTA_TABLE_NAME, all)
 }
 
-// Returns the chains of one nftables table, whatever rules it has. A missing table has none.
+// nftChains returns the chains of one nftables table, whatever rules it has. A missing table has
+// none.
 func nftChains(f netfilter.Family, table string) ([]string, error) {
 	in := func(m nftMessage) bool { return m.text(unix.NFTA_CHAIN_TABLE) == table }
 	return nftNames(unix.NFT_MSG_GETCHAIN, unix.NFT_MSG_NEWCHAIN, f, unix.NFTA_CHAIN_NAME, in)
 }
 
-// Returns the names, in attribute kind, of the objects of a family that keep selects.
+// nftNames returns the names, in attribute kind, of the objects of a family that keep selects.
 func nftNames(ask, answer int, f netfilter.Family, kind uint16, keep func(nftMessage) bool) (names []string, err error) {
 	err = nftDump(ask, answer, f, "", func() { names = nil }, func(m nftMessage) bool {
 		if keep(m) {
@@ -175,7 +176,7 @@ func (m nftMessage) number(kind uint16) uint64 {
 	return 0
 }
 
-// Returns the names of a rule's expressions, in order.
+// expressions returns the names of a rule's expressions, in order.
 func (m nftMessage) expressions() []string {
 	list, err := nl.ParseRouteAttr(m[unix.NFTA_RULE_EXPRESSIONS])
 	if err != nil {

@@ -16,8 +16,8 @@ func (b *Backend) OtherWrites() rules.OtherWrites {
 	return all
 }
 
-// Returns the repaired chains with a rule that we had not written. A chain that only lacked
-// rules, as after a flush, does not count.
+// otherWrites returns the repaired chains with a rule that we had not written. A chain that only
+// lacked rules, as after a flush, does not count.
 func (ks *kernelState) otherWrites(repaired []chainID, f netfilter.Family) rules.OtherWrites {
 	var names []string
 	for _, id := range repaired {

@@ -43,7 +43,7 @@ type refusedService struct {
 	inPlace   bool // refused in its own chains only
 }
 
-// Returns rs with every refused Service replaced.
+// apply returns rs with every refused Service replaced.
 func (q refusedServices) apply(rs rules.Ruleset) rules.Ruleset {
 	if len(q) == 0 {
 		return rs
@@ -68,7 +68,7 @@ func (r refusedService) instead(s *rules.Service) *rules.Service {
 	}
 }
 
-// Returns s as a Service that rejects at each frontend and has no rules in nat.
+// rejecting returns s as a Service that rejects at each frontend and has no rules in nat.
 func rejecting(s *rules.Service) *rules.Service {
 	closed := *s
 	closed.Sets, closed.Serving = nil, nil
@@ -126,7 +126,7 @@ func hasFrontend(s *rules.Service, f netfilter.Family) bool {
 	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == netfilter.IPv6) })
 }
 
-// Returns the name of the API server's Service, without which a node learns nothing.
+// kubernetes returns the name of the API server's Service, without which a node learns nothing.
 func kubernetes() types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: "kubernetes"}
 }
@@ -134,7 +134,7 @@ func kubernetes() types.NamespacedName {
 // isKubernetes reports whether a Service is the API server's.
 func isKubernetes(name topology.ServicePortName) bool { return name.NamespacedName == kubernetes() }
 
-// Returns what the tool printed, short enough for an Event.
+// reasonOf returns what the tool printed, short enough for an Event.
 func reasonOf(e *RestoreError) string {
 	text := e.Output
 	if text == "" {
@@ -175,7 +175,7 @@ func (b *Backend) WithoutAffinity() []netfilter.Family {
 	return b.lacking(func(l lacks) bool { return l.recent })
 }
 
-// Returns the families whose kernel lacks a match.
+// lacking returns the families whose kernel lacks a match.
 func (b *Backend) lacking(match func(lacks) bool) []netfilter.Family {
 	var all []netfilter.Family
 	for _, k := range b.syncers {

@@ -49,7 +49,7 @@ func (rs *recordedState) read(line netfilter.Line) {
 	rs.found[id] = append(rs.found[id], r)
 }
 
-// Returns the lines of a stale chain. One that another program uses is only emptied.
+// staleLines returns the lines of a stale chain. One that another program uses is only emptied.
 func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired []string) {
 	kernel = declarationLines(id, true)
 	for _, r := range rs.found[id] {
@@ -58,7 +58,7 @@ func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired 
 	return kernel, declarationLines(id, len(c.leftover.pins) > 0)
 }
 
-// Returns the lines of a chain whose rules have an order.
+// wholeLines returns the lines of a chain whose rules have an order.
 func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
 	kernel, desired = declarationLines(id, c.declared), declarationLines(id, true)
 	spelled := map[uint64]string{}
@@ -77,8 +77,9 @@ func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []netfilte
 	return kernel, desired
 }
 
-// Returns the lines of a chain in which only the last entry has a fixed place. Desired rules
-// are shown in the kernel's order, and missing ones after their predecessor in our own order.
+// alignedLines returns the lines of a chain in which only the last entry has a fixed place.
+// Desired rules are shown in the kernel's order, and missing ones after their predecessor in our
+// own order.
 func (rs *recordedState) alignedLines(id chainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
 	a := rs.align(id, c, wanted)
 	extra := map[string]int{}
@@ -160,8 +161,8 @@ func (rs *recordedState) spell(id chainID, r netfilter.Rule) string {
 	return string(r.Append([]byte("-A "+id.chain+" "), rs.want.options.Family))
 }
 
-// Returns the declaration of a chain; nil = it does not exist. Built-in chains have an empty
-// one, because only a few of their rules matter.
+// declarationLines returns the declaration of a chain; nil = it does not exist. Built-in chains
+// have an empty one, because only a few of their rules matter.
 func declarationLines(id chainID, exists bool) []string {
 	switch {
 	case netfilter.IsBuiltIn(id.chain):

@@ -89,13 +89,13 @@ func natChains(rs rules.Ruleset, o Options) []netfilter.Chain {
 	)
 }
 
-// Returns the packet mark that asks for masquerading.
+// mark returns the packet mark that asks for masquerading.
 func (o Options) mark() netfilter.Mark {
 	m := uint32(1) << (o.MasqueradeBit & 31)
 	return netfilter.Mark{Value: m, Mask: m}
 }
 
-// Returns the addresses on which NodePorts answer only with LocalhostNodePorts.
+// loopback returns the addresses on which NodePorts answer only with LocalhostNodePorts.
 func loopback(f netfilter.Family) netip.Prefix {
 	if f == netfilter.IPv6 {
 		return netip.PrefixFrom(netip.IPv6Loopback(), 128)
@@ -181,7 +181,7 @@ func healthCheckRules(rs rules.Ruleset, f netfilter.Family) []netfilter.Rule {
 	return list
 }
 
-// Returns the printed names of a Service's ports, or its own name if it has no port.
+// portNames returns the printed names of a Service's ports, or its own name if it has no port.
 func portNames(sorted []*rules.Service, name types.NamespacedName) []string {
 	var names []string
 	for _, s := range portsOf(sorted, name) {
@@ -193,7 +193,7 @@ func portNames(sorted []*rules.Service, name types.NamespacedName) []string {
 	return names
 }
 
-// Returns the ports of one Service in a sorted list.
+// portsOf returns the ports of one Service in a sorted list.
 func portsOf(sorted []*rules.Service, name types.NamespacedName) []*rules.Service {
 	first, _ := slices.BinarySearchFunc(sorted, name, func(s *rules.Service, n types.NamespacedName) int {
 		return topology.CompareServices(s.Name.NamespacedName, n)

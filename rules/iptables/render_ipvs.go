@@ -10,7 +10,7 @@ func (o Options) inSet(name string) netfilter.SetMatch {
 	return netfilter.SetMatch{Name: netfilter.SetName(o.Family, name), Fields: "dst,dst"}
 }
 
-// Returns the name of the nat chain with the Services' entries.
+// serviceChain returns the name of the nat chain with the Services' entries.
 func (o Options) serviceChain() string {
 	if o.IPVS {
 		return o.Names.Chain(netfilter.ChainIPVSChains)

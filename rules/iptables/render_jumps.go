@@ -46,7 +46,7 @@ func jump(comment, chain string) netfilter.Rule {
 	return netfilter.Rule{Comment: comment, Target: netfilter.TargetJump, Jump: chain}
 }
 
-// Returns a jump for the first packet of a connection only.
+// newJump returns a jump for the first packet of a connection only.
 func newJump(comment, chain string) netfilter.Rule {
 	r := jump(comment, chain)
 	r.CTState = netfilter.CTNew

@@ -187,8 +187,8 @@ func (sp *serviceSpeller) masquerade(list []netfilter.Rule, match netfilter.Rule
 // tells reports whether Pods can be told apart at all.
 func (p PodMatch) tells() bool { return p.InInterface != "" || p.Prefix.IsValid() }
 
-// Reports whether every source counts as a Pod. Then iptables-nft refuses a rule about the
-// other sources, because no other source exists.
+// everybody reports whether every source counts as a Pod. Then iptables-nft refuses a rule about
+// the other sources, because no other source exists.
 func (p PodMatch) everybody() bool { return p.InInterface == "" && p.Prefix.Bits() == 0 }
 
 // narrow restricts a rule to packets of this node's Pods, or to all others.
@@ -202,7 +202,7 @@ func (p PodMatch) narrow(r netfilter.Rule, pods bool) netfilter.Rule {
 	return r
 }
 
-// Adds the chains that choose an endpoint.
+// policyChains adds the chains that choose an endpoint.
 func (sp *serviceSpeller) policyChains() {
 	for _, policy := range []rules.TrafficPolicy{rules.Cluster, rules.Local} {
 		for i, set := range sp.service.Sets {
@@ -253,7 +253,7 @@ func (sp *serviceSpeller) choose(list []netfilter.Rule, endpoints []netip.AddrPo
 	return list
 }
 
-// Adds the entry chain of the external Frontends and the firewall before it.
+// externalChains adds the entry chain of the external Frontends and the firewall before it.
 func (sp *serviceSpeller) externalChains() {
 	if len(sp.external) == 0 {
 		return
@@ -293,7 +293,7 @@ func (sp *serviceSpeller) externalRoute(route rules.Route) []netfilter.Rule {
 	}
 }
 
-// Adds a chain for each endpoint with a Route.
+// endpointChains adds a chain for each endpoint with a Route.
 func (sp *serviceSpeller) endpointChains() {
 	var all []netip.AddrPort
 	for i, set := range sp.service.Sets {
@@ -321,7 +321,7 @@ func (sp *serviceSpeller) setChain(i int) string {
 	return trafficPolicyChain(sp.options.Names, sp.service.Name, sp.service.Sets[i].Policy)
 }
 
-// Returns the name of a fixed chain.
+// chainOf returns the name of a fixed chain.
 func (sp *serviceSpeller) chainOf(kube string) string { return sp.options.Names.Chain(kube) }
 
 func (sp *serviceSpeller) chain(name string, list []netfilter.Rule) {

@@ -114,7 +114,7 @@ func newRestoreError(tool string, input []byte, output string, err error) *Resto
 	return e
 }
 
-// Returns line n of text, from 1; "" = text has fewer lines.
+// lineOf returns line n of text, from 1; "" = text has fewer lines.
 func lineOf(text []byte, n int) string {
 	for range n - 1 {
 		i := bytes.IndexByte(text, '\n')

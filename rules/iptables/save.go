@@ -24,7 +24,7 @@ type saver struct {
 	limit   time.Duration // 0 = saveLimit
 }
 
-// Returns ctx with a limit for reading rules: see readLimit. Its Cause says that it was
+// inTime returns ctx with a limit for reading rules: see readLimit. Its Cause says that it was
 // exceeded.
 func inTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit,

@@ -142,7 +142,7 @@ func (s *script) edit(p chainID) *edit {
 	return e
 }
 
-// Returns the shared chains with more than maxDeletes deletions. Built-in chains belong to
+// heavy returns the shared chains with more than maxDeletes deletions. Built-in chains belong to
 // other programs too and are never sent.
 func (s *script) heavy() []chainID {
 	var all []chainID
@@ -172,8 +172,8 @@ func declaration(b []byte, chain string) []byte {
 	return append(append(append(b, ':'), chain...), " - [0:0]\n"...)
 }
 
-// Returns the input that creates new chains, and its number of transactions. It removes them
-// from the script.
+// takeCreated returns the input that creates new chains, and its number of transactions. It
+// removes them from the script.
 func (s *script) takeCreated() (text []byte, commits uint32) {
 	return renderTables(func(b *bytes.Buffer, t netfilter.Table) {
 		created := &s.tables[t].create
@@ -183,8 +183,8 @@ func (s *script) takeCreated() (text []byte, commits uint32) {
 	})
 }
 
-// Returns the input for iptables-restore, empty if there is nothing to do, and its number of
-// transactions.
+// text returns the input for iptables-restore, empty if there is nothing to do, and its number
+// of transactions.
 func (s *script) text() (text []byte, commits uint32) {
 	ids := slices.SortedFunc(maps.Keys(s.edits), compareChainIDs)
 	return renderTables(func(b *bytes.Buffer, t netfilter.Table) { s.renderTable(b, t, ids) })
@@ -230,5 +230,5 @@ func (s *script) renderTable(b *bytes.Buffer, t netfilter.Table, ids []chainID) 
 	b.Write(sec.destroy)
 }
 
-// Counts what the script changes. An edited shared chain counts as one chain.
+// counts counts what the script changes. An edited shared chain counts as one chain.
 func (s *script) counts() (chains, rules int) { return s.chains + len(s.edits), s.rules }

@@ -116,7 +116,7 @@ type findings struct {
 	trial       bool // there are chains of a trial
 }
 
-// Compares as compare does, with a limit: see readLimit.
+// within compares as compare does, with a limit: see readLimit.
 func (r reader) within(ctx context.Context, limit time.Duration, want rules.Ruleset, c Config) (findings, error) {
 	reading, cancel := inTime(ctx, limit)
 	defer cancel()

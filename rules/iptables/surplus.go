@@ -32,7 +32,7 @@ func (s *jumpSet) readCopy(j *wantedJump, text string) {
 	j.copies = append(j.copies, jumpCopy{s.seen, strings.Clone(text)})
 }
 
-// Returns all copies of jumps except the first of each.
+// surplus returns all copies of jumps except the first of each.
 func (s *jumpSet) surplus() []jumpCopy {
 	var all []jumpCopy
 	for _, j := range s.jumps {
@@ -43,10 +43,10 @@ func (s *jumpSet) surplus() []jumpCopy {
 	return all
 }
 
-// Returns the input for iptables-restore that leaves each jump once, where its first copy
-// was. Deleting a rule by its text removes the first match. So all copies are deleted, and the jump
-// is inserted again in the same transaction. Deleting by position could delete what another process
-// has just inserted.
+// removeSurplus returns the input for iptables-restore that leaves each jump once, where its
+// first copy was. Deleting a rule by its text removes the first match. So all copies are
+// deleted, and the jump is inserted again in the same transaction. Deleting by position could
+// delete what another process has just inserted.
 func (s *jumpSet) removeSurplus(chain string, f netfilter.Family) []byte {
 	surplus := s.surplus()
 	if len(surplus) == 0 {
@@ -79,8 +79,8 @@ func (s *jumpSet) removeSurplus(chain string, f netfilter.Family) []byte {
 	return text
 }
 
-// Returns the input for iptables-restore that removes surplus copies of all jumps, and its
-// number of transactions. left means that more copies remain.
+// surplusJumps returns the input for iptables-restore that removes surplus copies of all jumps,
+// and its number of transactions. left means that more copies remain.
 func (ks *kernelState) surplusJumps(f netfilter.Family) (text []byte, commits uint32, left bool) {
 	lines := map[netfilter.Table][]byte{}
 	for id, c := range ks.builtIns() {

@@ -39,7 +39,8 @@ func suspectsOf(input []byte, w desired) suspects {
 	return found
 }
 
-// Returns the suspects with some names, without the owners of lines, or s if there are none.
+// only returns the suspects with some names, without the owners of lines, or s if there are
+// none.
 func (s suspects) only(names []topology.ServicePortName) suspects {
 	var some []*rules.Service
 	for _, service := range s.services {
@@ -53,7 +54,7 @@ func (s suspects) only(names []topology.ServicePortName) suspects {
 	return suspects{services: some}
 }
 
-// Returns the lines that add a rule, with their numbers from 1.
+// addedLines returns the lines that add a rule, with their numbers from 1.
 func addedLines(input []byte) map[string]int {
 	lines := map[string]int{}
 	n := 0
@@ -66,8 +67,8 @@ func addedLines(input []byte) map[string]int {
 	return lines
 }
 
-// Returns the suspects that an error points at: the owner of its line and, because it may be
-// one line late, that of the line before. A COMMIT points at no Service.
+// hints returns the suspects that an error points at: the owner of its line and, because it may
+// be one line late, that of the line before. A COMMIT points at no Service.
 func (s suspects) hints(e *RestoreError) []int {
 	var hints []int
 	if e.Text == "COMMIT" {

@@ -89,8 +89,8 @@ func (k *familySyncer) refresh(ctx context.Context, verify bool) error {
 	return nil
 }
 
-// Returns the program iptables that other programs on this machine call, of whichever variant;
-// "" = it is not installed.
+// generalTool returns the program iptables that other programs on this machine call, of
+// whichever variant; "" = it is not installed.
 func generalTool() (path string, file fileID) {
 	path, err := exec.LookPath("iptables")
 	if err != nil {
@@ -118,7 +118,8 @@ func (b *Backend) noticeSwitch(ctx context.Context) {
 		"to switch, stop gridproxy, run gridproxy cleanup, and start gridproxy again", "iptables", string(v.variant), "gridproxy", string(b.variant))
 }
 
-// Returns the name of a program of one variant and family; suffix is "", "-save" or "-restore".
+// toolName returns the name of a program of one variant and family; suffix is "", "-save" or
+// "-restore".
 func toolName(v netfilter.Variant, f netfilter.Family, suffix string) string {
 	name := "iptables-"
 	if f == netfilter.IPv6 {

@@ -33,7 +33,7 @@ func (e *UnreadableError) Error() string {
 // isUnreadable reports whether an error is about tables that exist but were not printed.
 func isUnreadable(err error) bool { return errors.As(err, new(*UnreadableError)) }
 
-// Returns the tables that an error is about.
+// unreadableTables returns the tables that an error is about.
 func unreadableTables(err error) []netfilter.Table {
 	if e, ok := err.(*UnreadableError); ok { //nolint:errorlint // what it wraps comes below
 		return []netfilter.Table{e.Table}
@@ -50,7 +50,7 @@ func unreadableTables(err error) []netfilter.Table {
 	return all
 }
 
-// Returns the error of a table that iptables-nft-save calls incompatible.
+// unprintable returns the error of a table that iptables-nft-save calls incompatible.
 func (s saver) unprintable(t netfilter.Table) error {
 	family := nftFamily(s.family)
 	remedy := fmt.Sprintf("; put native nftables rules into a table of their own (nft add table %s NAME)", family)
@@ -93,7 +93,7 @@ func (p *printed) read(l netfilter.Line) {
 	}
 }
 
-// Returns an error unless each of the tables was printed or does not exist.
+// check returns an error unless each of the tables was printed or does not exist.
 func (s saver) check(p printed, tables []netfilter.Table) error {
 	var errs []error
 	var missing []netfilter.Table
@@ -121,7 +121,7 @@ func (s saver) check(p printed, tables []netfilter.Table) error {
 	return errors.Join(errs...)
 }
 
-// Returns the tables that the kernel lists.
+// existing returns the tables that the kernel lists.
 func (s saver) existing() ([]string, error) {
 	if s.variant == netfilter.VariantNFT {
 		return nftTables(s.family)
@@ -129,8 +129,8 @@ func (s saver) existing() ([]string, error) {
 	return legacyTableNames(s.family)
 }
 
-// Returns the legacy tables of one family in the calling thread's network namespace.
-// There are none while the kernel module is not loaded.
+// legacyTableNames returns the legacy tables of one family in the calling thread's network
+// namespace. There are none while the kernel module is not loaded.
 func legacyTableNames(f netfilter.Family) ([]string, error) {
 	file := "/proc/thread-self/net/ip_tables_names"
 	if f == netfilter.IPv6 {

@@ -104,8 +104,8 @@ func (c BackendConfig) complete() BackendConfig {
 	return c
 }
 
-// Probes the kernel, and sets its sysctls and timeouts, for New. It leaves families to adopt
-// that cannot be probed because another program holds the xtables lock.
+// prepare probes the kernel, and sets its sysctls and timeouts, for New. It leaves families to
+// adopt that cannot be probed because another program holds the xtables lock.
 func (b *Backend) prepare(ctx context.Context) error {
 	if err := checkScheduler(b.config.Scheduler); err != nil {
 		return err
@@ -127,7 +127,8 @@ func (b *Backend) prepare(ctx context.Context) error {
 	return nil
 }
 
-// Sets the sysctls of virtual servers. Each verify repeats it: other programs may set them too.
+// applySysctls sets the sysctls of virtual servers. Each verify repeats it: other programs may
+// set them too.
 func (b *Backend) applySysctls() error {
 	settings, err := host.Machine{Log: b.config.Log}.ApplyIPVS(b.config.StrictARP)
 	if err != nil {
@@ -199,7 +200,7 @@ func (b *Backend) warnRefused(refused map[ServerKey]error) {
 	}
 }
 
-// Returns the limits of operations that happen now.
+// limits returns the limits of operations that happen now.
 func (b *Backend) limits() limits {
 	return limits{now: b.now(), drain: b.config.DrainTimeout, noDrain: b.degraded}
 }

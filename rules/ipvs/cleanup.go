@@ -76,7 +76,7 @@ func (b *Backend) cleanUp(ctx context.Context) error {
 	return b.checkRemoved(ctx)
 }
 
-// Counts everything except sets: some of these may stay.
+// countRemoval counts everything except sets: some of these may stay.
 func (b *Backend) countRemoval(ops []operation, link bool) {
 	for _, op := range ops {
 		switch op.Kind {
@@ -102,7 +102,7 @@ func (b *Backend) countSets() {
 	}
 }
 
-// Returns how a Removal names the place of virtual servers of a family.
+// whereOf returns how a Removal names the place of virtual servers of a family.
 func whereOf(f netfilter.Family) string { return "IPVS " + f.String() }
 
 // planRemoval reads the kernel, and plans to delete every virtual server, address and entry of

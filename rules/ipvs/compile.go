@@ -130,8 +130,8 @@ type nodePortKey struct {
 	ipv6     bool
 }
 
-// Returns the NodePorts that answer on an address in only one of two states. Any tenant can
-// change that with an external IP, so no other Service may be split again for it.
+// changedNodePorts returns the NodePorts that answer on an address in only one of two states.
+// Any tenant can change that with an external IP, so no other Service may be split again for it.
 func changedNodePorts(before, now []rules.ClaimKey) nodePortSet {
 	changed := nodePortSet{}
 	differ := func(some, others []rules.ClaimKey) {

@@ -54,7 +54,7 @@ func (p *planner) onlyForeign(a netip.Addr) bool {
 	return concerned && !slices.ContainsFunc(p.desiredOn(a), func(key ServerKey) bool { return !p.isForeign(key) })
 }
 
-// Returns the entries in the kernel that would make a server of another program ours.
+// claiming returns the entries in the kernel that would make a server of another program ours.
 func (p *planner) claiming(server ServerKey) []Entry {
 	n := server.sets()
 	all := []Entry{{Set: n.ips, Net: netip.PrefixFrom(server.Addr.Addr(), server.Addr.Addr().BitLen())}}

@@ -118,7 +118,7 @@ func (slot serverSlot) needs(each func(Entry)) {
 	}
 }
 
-// Returns d as a State of its own.
+// state returns d as a State of its own.
 func (d *desiredServers) state() State {
 	s := State{
 		Servers:      maps.Clone(d.servers),

@@ -87,7 +87,7 @@ func (p *planner) drained(d DestinationKey, l limits) bool {
 	return p.atOnce(d, l) || counted && open == 0 || l.now.Sub(p.drains[d]) >= l.drain
 }
 
-// Returns the real servers of ours that are not desired any more, sorted.
+// surplusDestinations returns the real servers of ours that are not desired any more, sorted.
 func (p *planner) surplusDestinations() []DestinationKey {
 	all := sorted(surplus(p.touched.destinations, p.desired.destinations, p.observed.Destinations), compareDestinations)
 	return slices.DeleteFunc(all, func(d DestinationKey) bool { return p.isForeign(d.Server) })

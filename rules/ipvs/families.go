@@ -9,8 +9,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// Tries to open families, and returns those whose chains Tables can write by now; false =
-// Tables does not report any.
+// openFamilies tries to open families, and returns those whose chains Tables can write by now;
+// false = Tables does not report any.
 func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]netfilter.Family, bool) {
 	tables, ok := c.Tables.(familyLister)
 	if !ok {

@@ -54,10 +54,10 @@ func sameDestination(_ DestinationKey, _ int, observed Destination) bool {
 	return observed == Destination{Weight: 1}
 }
 
-// Returns surplus servers that only a set of kube-proxy's or their address makes ours; nil
-// unless the plan compares everything. That set goes before they have drained, and the address
-// may, so grow lists them in a set of ours. It takes the one of servers whose clients are
-// masqueraded: until the chains are written, kube-proxy's own rules read it, and a NodePort
+// unlisted returns surplus servers that only a set of kube-proxy's or their address makes ours;
+// nil unless the plan compares everything. That set goes before they have drained, and the
+// address may, so grow lists them in a set of ours. It takes the one of servers whose clients
+// are masqueraded: until the chains are written, kube-proxy's own rules read it, and a NodePort
 // that is not masqueraded gets no answer.
 func (p *planner) unlisted() []ServerKey {
 	if !p.touched.all() {
@@ -69,7 +69,7 @@ func (p *planner) unlisted() []ServerKey {
 	})
 }
 
-// Returns the desired servers that cannot exist without an operation of grow.
+// needing returns the desired servers that cannot exist without an operation of grow.
 func (p *planner) needing(op operation) []ServerKey {
 	switch op.Kind {
 	case addServer, updateServer, addDestination, updateDestination:
@@ -87,7 +87,7 @@ func (p *planner) needing(op operation) []ServerKey {
 	return nil
 }
 
-// Returns the desired servers on an address.
+// desiredOn returns the desired servers on an address.
 func (p *planner) desiredOn(a netip.Addr) []ServerKey {
 	var on []ServerKey
 	for key := range p.desired.servers {
@@ -98,7 +98,7 @@ func (p *planner) desiredOn(a netip.Addr) []ServerKey {
 	return on
 }
 
-// Returns a server if it is desired, else nil.
+// desiredAt returns a server if it is desired, else nil.
 func (p *planner) desiredAt(key ServerKey) []ServerKey {
 	if !has(p.desired.servers, key) {
 		return nil

@@ -85,8 +85,8 @@ func (k *kernel) deleteAddress(a netip.Addr) error {
 	return nil
 }
 
-// Returns an address with the longest prefix. It can be used immediately, without duplicate
-// address detection.
+// linkAddress returns an address with the longest prefix. It can be used immediately, without
+// duplicate address detection.
 func linkAddress(a netip.Addr) *netlink.Addr {
 	out := &netlink.Addr{IPNet: &net.IPNet{IP: toIP(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
 	if a.Is6() {

@@ -23,7 +23,7 @@ const (
 // errForeign reports that a virtual server exists that is not ours.
 var errForeign = errors.New("another program has a virtual server there")
 
-// Returns a server as in a message to the kernel.
+// toService returns a server as in a message to the kernel.
 func toService(key ServerKey, s Server) *ipvs.Service {
 	out := &ipvs.Service{
 		Address:       toIP(key.Addr.Addr()),

@@ -46,9 +46,9 @@ func (k *kernel) hasSourceRoute(a netip.Addr) (bool, error) {
 	return done, err
 }
 
-// Returns the source address that this machine would have to an address of Link if the address
-// were elsewhere: the one to the next address that is not on Link, else the one to near. It is not
-// an address on Link itself.
+// sourceTo returns the source address that this machine would have to an address of Link if the
+// address were elsewhere: the one to the next address that is not on Link, else the one to near.
+// It is not an address on Link itself.
 func (k *kernel) sourceTo(a, near netip.Addr, onLink map[netip.Addr]struct{}) (netip.Addr, error) {
 	beside := a.Next()
 	for has(onLink, beside) {
@@ -121,8 +121,8 @@ func (k *kernel) deleteSourceRoute(a netip.Addr) error {
 	return nil
 }
 
-// Returns the route that keeps an address local. For IPv6 it is on loopback, because our
-// link is down, and a link that is down takes no route.
+// sourceRoute returns the route that keeps an address local. For IPv6 it is on loopback, because
+// our link is down, and a link that is down takes no route.
 func (k *kernel) sourceRoute(a netip.Addr) *netlink.Route {
 	r := &netlink.Route{
 		LinkIndex: k.link.Attrs().Index, Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL, Scope: netlink.SCOPE_HOST,

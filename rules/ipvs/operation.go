@@ -33,7 +33,7 @@ type operation struct {
 	Entry       Entry
 }
 
-// Returns the address family that an operation is about.
+// family returns the address family that an operation is about.
 func (op operation) family() netfilter.Family {
 	switch op.Kind {
 	case addEntry, deleteEntry:

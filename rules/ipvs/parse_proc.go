@@ -164,8 +164,8 @@ func (p *procParser) serverLine(line []byte) error {
 	}
 }
 
-// Returns how the kernel prints the mask that tells all clients apart: the bits for IPv4, the
-// length with its bytes in reverse order for IPv6.
+// wholeMask returns how the kernel prints the mask that tells all clients apart: the bits for
+// IPv4, the length with its bytes in reverse order for IPv6.
 func wholeMask(k ServerKey) string {
 	if k.Addr.Addr().Is6() {
 		return "80000000"
@@ -278,7 +278,7 @@ func hexBytes(to, text []byte) bool {
 	return true
 }
 
-// Returns the value of a digit; more than 15 = it is not one.
+// hexDigit returns the value of a digit; more than 15 = it is not one.
 func hexDigit(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':

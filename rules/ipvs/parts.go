@@ -36,7 +36,7 @@ func (p Part) Write(w io.Writer, s State, f netfilter.Family) error {
 	return p.write(w, withEverySet(s), f)
 }
 
-// Returns the state of a kernel that holds s, every set that we make, and the link.
+// withEverySet returns the state of a kernel that holds s, every set that we make, and the link.
 func withEverySet(s State) kernelState {
 	o := kernelState{State: s, Sets: map[string]string{}, Link: true}
 	for base, kind := range netfilter.SetTypes() {

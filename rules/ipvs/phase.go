@@ -20,8 +20,8 @@ type phase struct {
 	movable bool
 }
 
-// Returns the phases of a sync in their order. Backend and Shadow both loop over them: see
-// runPhases. At no moment does a Service have neither virtual servers nor chains.
+// phases returns the phases of a sync in their order. Backend and Shadow both loop over them:
+// see runPhases. At no moment does a Service have neither virtual servers nor chains.
 func phases() []phase {
 	return []phase{
 		// Takes families into use whose chains can be written by now. Everything that follows is

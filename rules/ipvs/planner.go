@@ -39,7 +39,7 @@ func (p *planner) init() {
 	p.drains = map[DestinationKey]time.Time{}
 }
 
-// Returns s with maps that can be written to.
+// filled returns s with maps that can be written to.
 func filled(s kernelState) kernelState {
 	if s.Servers == nil {
 		s.Servers = map[ServerKey]Server{}
@@ -109,7 +109,7 @@ func (p *planner) done(op operation) {
 	}
 }
 
-// Returns the part of Status that is about the kernel's objects.
+// status returns the part of Status that is about the kernel's objects.
 func (p *planner) status() Status {
 	s := Status{
 		Servers: len(p.observed.Servers) - len(p.foreign), Destinations: len(p.observed.Destinations), Draining: len(p.drains),
@@ -125,7 +125,7 @@ func (p *planner) status() Status {
 	return s
 }
 
-// Returns the desired servers that are left to another program, sorted.
+// conflicts returns the desired servers that are left to another program, sorted.
 func (p *planner) conflicts() []ServerKey {
 	var all []ServerKey
 	for key := range p.foreign {
@@ -150,7 +150,8 @@ func (p *planner) empty() bool {
 	return len(p.observed.Servers) == len(p.foreign) && len(p.observed.Addresses) == 0
 }
 
-// Makes the next plans compare what an operation is about, because it is not carried out now.
+// touch makes the next plans compare what an operation is about, because it is not carried out
+// now.
 func (p *planner) touch(op operation) {
 	switch op.Kind {
 	case addEntry, deleteEntry:

@@ -24,7 +24,7 @@ const (
 	tryLink = "kube-ipvs-try"
 )
 
-// Returns the server that probes an address family and a scheduler.
+// tryServer returns the server that probes an address family and a scheduler.
 func tryServer(f netfilter.Family) ServerKey {
 	addr := netip.AddrFrom4([4]byte{198, 51, 100, 0})
 	if f == netfilter.IPv6 {

@@ -107,7 +107,8 @@ func (r untilEnd) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// Returns the unit in which the kernel counts time (1/HZ): the coarse clock advances by it.
+// kernelTick returns the unit in which the kernel counts time (1/HZ): the coarse clock advances
+// by it.
 func kernelTick() (time.Duration, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &ts); err != nil {

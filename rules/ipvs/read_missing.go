@@ -61,7 +61,7 @@ func (k *kernel) destinations(s *ipvs.Service) (all []*ipvs.Destination, err err
 	return all, err
 }
 
-// Returns the key of a server; false = it is one of a firewall mark.
+// keyFromService returns the key of a server; false = it is one of a firewall mark.
 func keyFromService(s *ipvs.Service) (ServerKey, bool) {
 	addr, ok := fromIP(s.Address)
 	if !ok || s.FWMark != 0 {
@@ -122,7 +122,7 @@ func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[Destinat
 	return counts, nil
 }
 
-// Returns the virtual servers of those real servers that are not counted yet.
+// uncounted returns the virtual servers of those real servers that are not counted yet.
 func uncounted(of map[DestinationKey]time.Time, counts map[DestinationKey]int) map[ServerKey]struct{} {
 	servers := map[ServerKey]struct{}{}
 	for d := range of {

@@ -48,7 +48,8 @@ type probedSchedulers struct {
 	lacks []string // of those last asked about; sorted
 }
 
-// Drops what the kernel lacked, so that look tries it again: a module may have been loaded.
+// forget drops what the kernel lacked, so that look tries it again: a module may have been
+// loaded.
 func (s *probedSchedulers) forget() {
 	for name, has := range s.has {
 		if !has {

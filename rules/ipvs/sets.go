@@ -17,7 +17,7 @@ type knownSet struct {
 	family netfilter.Family
 }
 
-// Returns our sets and kube-proxy's, of both families.
+// knownSets returns our sets and kube-proxy's, of both families.
 func knownSets() []knownSet {
 	var all []knownSet
 	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
@@ -86,21 +86,21 @@ func newKeptSets() map[string]setUse {
 	return uses
 }
 
-// Returns the names of the sets of a server's family.
+// sets returns the names of the sets of a server's family.
 func (k ServerKey) sets() *familySets { return &setNames[k.family()] }
 
-// Returns the names of our sets whose entries make virtual servers ours.
+// ofServers returns the names of our sets whose entries make virtual servers ours.
 func (n *familySets) ofServers() [3]string {
 	return [3]string{n.clusterIP, n.externalIP, n.externalIPLocal}
 }
 
-// Returns the entry of a set that lists a server, which makes it ours.
+// entryListing returns the entry of a set that lists a server, which makes it ours.
 func entryListing(set string, key ServerKey) Entry {
 	a := key.Addr.Addr()
 	return Entry{Set: set, Net: netip.PrefixFrom(a, a.BitLen()), Proto: key.Proto, Port: key.Addr.Port()}
 }
 
-// Returns the server that an entry lists.
+// listedServer returns the server that an entry lists.
 func listedServer(e Entry) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(e.Net.Addr(), e.Port), Proto: e.Proto}
 }

@@ -141,7 +141,7 @@ func (r *shadowRun) do(ops []operation, _ bool) {
 	}
 }
 
-// Returns limits under which nothing drains.
+// limits returns limits under which nothing drains.
 func (r *shadowRun) limits() limits { return limits{noDrain: true} }
 
 func (r *shadowRun) refusing() rules.FamilySet      { return rules.FamilySet{} }
@@ -180,7 +180,8 @@ func (p Part) lines(s kernelState, f netfilter.Family) []string {
 	return slices.DeleteFunc(strings.Split(text.String(), "\n"), func(line string) bool { return line == "" })
 }
 
-// Returns the Services with a desired virtual server that differs between two States, sorted.
+// differingServices returns the Services with a desired virtual server that differs between two
+// States, sorted.
 func differingServices(plans []*servicePlan, now, after State) []string {
 	different := map[ServerKey]struct{}{}
 	for _, pair := range [][2]State{{now, after}, {after, now}} {

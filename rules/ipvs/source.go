@@ -34,8 +34,8 @@ func (b *Backend) changeSources(host []netip.Addr) {
 	}
 }
 
-// Returns the addresses that leave Link although Services have them: chains serve them
-// instead. Each comes with a real server that it had; the zero Addr = it had none.
+// movedToChains returns the addresses that leave Link although Services have them: chains serve
+// them instead. Each comes with a real server that it had; the zero Addr = it had none.
 func (p *planner) movedToChains() map[netip.Addr]netip.Addr {
 	found := map[netip.Addr]netip.Addr{}
 	for key := range surplus(p.touched.servers, p.desired.servers, p.observed.Servers) {

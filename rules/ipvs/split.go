@@ -140,13 +140,13 @@ func (sp splitter) together(s *rules.Service, f rules.Frontend) bool {
 	})
 }
 
-// Returns the index of the Route from Any; -1 = f has no such Route.
+// routeFromAny returns the index of the Route from Any; -1 = f has no such Route.
 func routeFromAny(f rules.Frontend) int {
 	return slices.IndexFunc(f.Routes, func(r rules.Route) bool { return r.From == rules.Any })
 }
 
-// Returns the set that says how clients of a virtual server are masqueraded. A virtual server
-// that refuses is in one too, because that makes it ours.
+// serverSet returns the set that says how clients of a virtual server are masqueraded. A virtual
+// server that refuses is in one too, because that makes it ours.
 func serverSet(f rules.Frontend, fromAny int, names *familySets) string {
 	always := fromAny >= 0 && f.Routes[fromAny].Masquerade == rules.Always
 	switch {
@@ -159,9 +159,9 @@ func serverSet(f rules.Frontend, fromAny int, names *familySets) string {
 	}
 }
 
-// Returns the addresses of a Frontend. NodePorts do not answer on IPv6 addresses that are
-// loopback or link-local: facts leave these out, because a link-local one means nothing without
-// its link. The first address of IPv4 loopback stands for all of it.
+// addresses returns the addresses of a Frontend. NodePorts do not answer on IPv6 addresses that
+// are loopback or link-local: facts leave these out, because a link-local one means nothing
+// without its link. The first address of IPv4 loopback stands for all of it.
 func (sp splitter) addresses(f rules.Frontend) []netip.Addr {
 	if f.Kind != rules.NodePort {
 		return []netip.Addr{f.Addr.Addr()}
@@ -184,7 +184,7 @@ func (sp splitter) addresses(f rules.Frontend) []netip.Addr {
 	return out
 }
 
-// Returns the key of a Frontend's virtual server on one of its addresses.
+// slotKey returns the key of a Frontend's virtual server on one of its addresses.
 func slotKey(s *rules.Service, f rules.Frontend, a netip.Addr) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(a, f.Addr.Port()), Proto: netfilter.Proto(s.Name.IPProtocol())}
 }

@@ -47,8 +47,8 @@ func (r *syncRun) adopt() error {
 	return nil
 }
 
-// Finds out which schedulers the kernel has, and which virtual servers it refused. Whenever the
-// kernel is read, what it refused is tried again.
+// ask finds out which schedulers the kernel has, and which virtual servers it refused. Whenever
+// the kernel is read, what it refused is tried again.
 func (r *syncRun) ask() error {
 	b := r.backend
 	r.config = b.config.Config
@@ -253,7 +253,7 @@ func (r *syncRun) synced() rules.FamilySet {
 	return rules.FamilySet{clean, clean}
 }
 
-// Returns the outcomes of the whole sync. err is an error of both families.
+// outcomes returns the outcomes of the whole sync. err is an error of both families.
 func (r *syncRun) outcomes(err error) rules.Outcomes {
 	all := r.tables
 	for f := range all {
@@ -264,7 +264,7 @@ func (r *syncRun) outcomes(err error) rules.Outcomes {
 	return all
 }
 
-// Returns the errors of operations, and why the sync ended early; nil = nothing failed.
+// err returns the errors of operations, and why the sync ended early; nil = nothing failed.
 func (r *syncRun) err() error { return errors.Join(r.failed[0].err(), r.failed[1].err(), r.ended) }
 
 // failures are what operations of one family failed with.
@@ -280,7 +280,7 @@ func (f *failures) add(err error) {
 	}
 }
 
-// Returns the first errors and how many more there are; nil = nothing failed.
+// err returns the first errors and how many more there are; nil = nothing failed.
 func (f *failures) err() error {
 	errs := f.errs
 	if more := f.count - len(errs); more > 0 {

@@ -34,8 +34,8 @@ func note[K comparable](keys map[K]struct{}, key K) {
 	}
 }
 
-// Yields the keys that desired has, and that observed lacks or has with another value. It
-// looks only at the keys in touched; nil = at all.
+// missing yields the keys that desired has, and that observed lacks or has with another value.
+// It looks only at the keys in touched; nil = at all.
 func missing[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, observed map[K]W, same func(K, V, W) bool) iter.Seq[K] {
 	differs := func(k K) bool {
 		v, isDesired := desired[k]
@@ -51,8 +51,8 @@ func missing[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, ob
 	}
 }
 
-// Yields the keys that observed has and desired lacks. It looks only at the keys in touched;
-// nil = at all.
+// surplus yields the keys that observed has and desired lacks. It looks only at the keys in
+// touched; nil = at all.
 func surplus[K comparable, V, W any](touched map[K]struct{}, desired map[K]V, observed map[K]W) iter.Seq[K] {
 	return func(yield func(K) bool) {
 		isSurplus := func(k K) bool { return has(observed, k) && !has(desired, k) }
@@ -73,7 +73,7 @@ func chosen[K comparable, V any](m map[K]V, choose func(K) bool, yield func(K) b
 	}
 }
 
-// Returns true, for missing: the key is all that must be equal.
+// exists returns true, for missing: the key is all that must be equal.
 func exists[K comparable, V, W any](K, V, W) bool { return true }
 
 func has[K comparable, V any](m map[K]V, key K) bool {

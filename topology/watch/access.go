@@ -42,7 +42,7 @@ func listerOf[L runtime.Object](client interface {
 	}
 }
 
-// Returns what an informer needs. Every answer is reported to the outage.
+// listerWatcher returns what an informer needs. Every answer is reported to the outage.
 func (a access) listerWatcher() cache.ListerWatcher {
 	selected := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector, o.FieldSelector = a.options.LabelSelector, a.options.FieldSelector

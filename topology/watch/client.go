@@ -47,7 +47,7 @@ type clients struct {
 	metadata               metadata.Interface // of Nodes
 }
 
-// Makes clients that share one connection and one limit of requests.
+// newClients makes clients that share one connection and one limit of requests.
 func newClients(c *rest.Config, shared *http.Client) (clients, error) {
 	config := rest.CopyConfig(c)
 	config.ContentType = runtime.ContentTypeProtobuf

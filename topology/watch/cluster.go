@@ -97,7 +97,8 @@ func NewCluster(c ClusterConfig) (*Cluster, error) {
 // debug is the verbosity that logr turns into slog's level Debug.
 const debug = 4
 
-// Returns the label selector of the Services that a proxy serves; "" is kube-proxy's name.
+// handedTo returns the label selector of the Services that a proxy serves; "" is kube-proxy's
+// name.
 func handedTo(proxy string) string {
 	if proxy == "" {
 		return "!" + topology.LabelServiceProxyName
@@ -105,7 +106,7 @@ func handedTo(proxy string) string {
 	return topology.LabelServiceProxyName + "=" + proxy
 }
 
-// Returns the options to list Services and EndpointSlices with.
+// selectors returns the options to list Services and EndpointSlices with.
 func (c ClusterConfig) selectors() (services, slices metav1.ListOptions) {
 	if c.DNS {
 		return services, slices

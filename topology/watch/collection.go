@@ -40,7 +40,7 @@ type kind[T any] struct {
 	same func(old, now *T) bool
 }
 
-// Returns the kind whose objects are held as API objects, as trim returns them.
+// apiKind returns the kind whose objects are held as API objects, as trim returns them.
 func apiKind[T any, P interface {
 	*T
 	metav1.Object
@@ -54,7 +54,7 @@ func apiKind[T any, P interface {
 	}}
 }
 
-// Returns the kind of EndpointSlices, which are held as topology.Slices.
+// sliceKind returns the kind of EndpointSlices, which are held as topology.Slices.
 func sliceKind(trim *object.Trimmer) kind[topology.Slice] {
 	return kind[topology.Slice]{read: &discoveryv1.EndpointSlice{}, trim: trimmed(trim.Slice), same: (*topology.Slice).Equal}
 }
@@ -140,11 +140,11 @@ func (c *collection[T, P]) markUnlessSame(old, o any) {
 
 func (c *collection[T, P]) run(ctx context.Context) { c.informer.RunWithContext(ctx) }
 
-// Returns a channel that is closed once everything has been read and marked once.
+// read returns a channel that is closed once everything has been read and marked once.
 func (c *collection[T, P]) read() <-chan struct{} { return c.heard.HasSyncedChecker().Done() }
 
-// Returns every object, sorted by namespace and name, and a number that changes whenever the
-// list does. One goroutine at a time may call it.
+// list returns every object, sorted by namespace and name, and a number that changes whenever
+// the list does. One goroutine at a time may call it.
 func (c *collection[T, P]) list() ([]*T, int) {
 	c.mu.Lock()
 	dirty := c.dirty

@@ -66,7 +66,7 @@ func (c FileConfig) refusal(text []byte) error {
 	return c.Accept(text)
 }
 
-// Returns the text of an error; "" = no error.
+// message returns the text of an error; "" = no error.
 func message(err error) string {
 	if err == nil {
 		return ""

@@ -154,7 +154,7 @@ func (e expectation) next(now time.Time, listed Listed, limit time.Duration) (af
 	return e, now.Sub(e.missing) < limit
 }
 
-// Returns the first object that is expected and not listed; "" = no object is missing.
+// lacks returns the first object that is expected and not listed; "" = no object is missing.
 func (expected Listed) lacks(listed Listed) string {
 	switch {
 	case expected.Service && !listed.Service:

@@ -42,8 +42,8 @@ func (n *nodeWatches) lost() bool {
 	return false
 }
 
-// Reports whether the store is empty. It looks at all keys only if the first object of the last
-// list has gone.
+// empty reports whether the store is empty. It looks at all keys only if the first object of the
+// last list has gone.
 func (c *collection[T, P]) empty() bool {
 	if len(c.sorted) > 0 {
 		if name, err := cache.MetaNamespaceKeyFunc(P(c.sorted[0])); err == nil && c.stores(name) {

@@ -96,9 +96,9 @@ func (m *Manifests) Run(ctx context.Context) error {
 // maxPoll bounds the poll period of a directory that is slow to read, such as one on a network.
 const maxPoll = time.Minute
 
-// Returns after what time to look again without a notification. To look is to call stat for
-// each file. That takes at most a thousandth of the time, however many files there are, and a
-// hundredth if some changes are not notified. look is what it took last. Pure.
+// pollPeriod returns after what time to look again without a notification. To look is to call
+// stat for each file. That takes at most a thousandth of the time, however many files there are,
+// and a hundredth if some changes are not notified. look is what it took last. Pure.
 func pollPeriod(poll, look time.Duration, notified bool) time.Duration {
 	share := 100 * look
 	if notified {

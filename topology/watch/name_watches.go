@@ -61,7 +61,7 @@ func newNameWatches(of clients, trim *object.Trimmer, changed pulse, log *slog.L
 	return n, err
 }
 
-// Returns how paths of the API server name StatefulSetGrids.
+// gridResource returns how paths of the API server name StatefulSetGrids.
 func gridResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "superedge.io", Version: "v1", Resource: "statefulsetgrids"}
 }
@@ -98,8 +98,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Waits until everything has been read once, or was refused, and for namesLimit at most: rules
-// do not depend on names. False = ctx has ended.
+// read waits until everything has been read once, or was refused, and for namesLimit at most:
+// rules do not depend on names. False = ctx has ended.
 func (n *nameWatches) read(ctx context.Context) bool {
 	limit := time.NewTimer(namesLimit)
 	defer limit.Stop()
@@ -116,7 +116,7 @@ func (n *nameWatches) read(ctx context.Context) bool {
 	return true
 }
 
-// Returns what the collections hold now: the same list until its collection changes. Before
+// list returns what the collections hold now: the same list until its collection changes. Before
 // Namespaces have been read there are no names.
 func (n *nameWatches) list() nameLists {
 	namespaces, a := n.namespaces.list()

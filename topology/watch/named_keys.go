@@ -64,7 +64,7 @@ func (n *namedKeys) replace(old, now *corev1.Service) {
 	}
 }
 
-// Returns the keys that a Service was counted with.
+// countedKeys returns the keys that a Service was counted with.
 func (n *namedKeys) countedKeys(svc *corev1.Service) []string {
 	keys, _, err := topology.ParseKeys(svc.Annotations)
 	if err != nil {

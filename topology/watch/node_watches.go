@@ -102,7 +102,7 @@ func (n *nodeWatches) run(ctx context.Context) {
 	n.streams.Wait()
 }
 
-// Returns how many watches run. Safe for concurrent use.
+// count returns how many watches run. Safe for concurrent use.
 func (n *nodeWatches) count() nodeWatchCount { return *n.counts.Load() }
 
 // follow starts and ends watches. It reports whether a Snapshot can be formed.
@@ -225,8 +225,8 @@ func (n *nodeWatches) setAlarm(now time.Time) {
 	}
 }
 
-// Returns the Nodes of all complete watches and this Node, and topology.Snapshot's Watched.
-// Both are the same maps until something changes.
+// known returns the Nodes of all complete watches and this Node, and topology.Snapshot's
+// Watched. Both are the same maps until something changes.
 func (n *nodeWatches) known(self string) (map[string]labels.Set, map[string]bool) {
 	var complete []unitNodes
 	var sources []joinedSource

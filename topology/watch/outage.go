@@ -28,7 +28,7 @@ type Loss struct {
 	Reason string
 }
 
-// Returns the present Loss; zero = the API server answers.
+// now returns the present Loss; zero = the API server answers.
 func (o *outage) now() Loss {
 	if l := o.loss.Load(); l != nil {
 		return *l
@@ -36,7 +36,7 @@ func (o *outage) now() Loss {
 	return Loss{}
 }
 
-// Returns the last PastLoss that has ended; zero = none has.
+// last returns the last PastLoss that has ended; zero = none has.
 func (o *outage) last() PastLoss {
 	if over := o.over.Load(); over != nil {
 		return *over
@@ -85,7 +85,7 @@ func (o *outage) heard(ctx context.Context, kind string, err error) {
 	}
 }
 
-// Drops a kind that is not requested any more. The outage ends if no other kind fails.
+// forget drops a kind that is not requested any more. The outage ends if no other kind fails.
 func (o *outage) forget(kind string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

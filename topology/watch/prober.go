@@ -170,7 +170,7 @@ func (p *Prober) due() (all []netip.AddrPort) {
 	return all
 }
 
-// Returns when the next proxy is to be probed; zero = no proxy is named.
+// next returns when the next proxy is to be probed; zero = no proxy is named.
 func (p *Prober) next() (first time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,8 +221,8 @@ type proxyProbe struct {
 	next   time.Time // when to probe again
 }
 
-// Returns p after a probe. Two failures in a row, or one of a proxy that never answered, mean
-// that it does not answer. One success means that it does.
+// heard returns p after a probe. Two failures in a row, or one of a proxy that never answered,
+// mean that it does not answer. One success means that it does.
 func (p proxyProbe) heard(err error) proxyProbe {
 	p.up, p.known, p.failed = err == nil || p.up && !p.failed, true, err != nil
 	return p

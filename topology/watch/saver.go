@@ -161,10 +161,11 @@ func (p writePlan) changed(now time.Time) writePlan {
 	return p
 }
 
-// Returns p after a write began.
+// written returns p after a write began.
 func (p writePlan) written(now time.Time) writePlan { return writePlan{last: now} }
 
-// Returns p after that write failed. It is due again, unless only another Snapshot can succeed.
+// failed returns p after that write failed. It is due again, unless only another Snapshot can
+// succeed.
 func (p writePlan) failed(err error) writePlan {
 	if !errors.Is(err, state.ErrTooLarge) {
 		p = p.changed(p.last)
@@ -172,7 +173,7 @@ func (p writePlan) failed(err error) writePlan {
 	return p
 }
 
-// Returns when to write; false = there is nothing to write.
+// due returns when to write; false = there is nothing to write.
 func (p writePlan) due() (time.Time, bool) {
 	at := p.change.Add(firstWrite)
 	if again := p.last.Add(writePeriod); !p.last.IsZero() && again.After(at) {

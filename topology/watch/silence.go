@@ -137,7 +137,8 @@ func (s *Silence) extend(present Loss, last PastLoss, now time.Time) (Loss, Past
 	return present, merged(last, s.last)
 }
 
-// Returns one outage made of two if the later one goes on with the other, else the later one.
+// merged returns one outage made of two if the later one goes on with the other, else the later
+// one.
 func merged(a, b PastLoss) PastLoss {
 	if b.End.After(a.End) {
 		a, b = b, a

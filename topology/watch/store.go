@@ -106,7 +106,7 @@ func (s *Store) setAside(path string) (fate string) {
 	return "it is now " + to
 }
 
-// Returns the paths of the files in the folder whose names begin with prefix.
+// named returns the paths of the files in the folder whose names begin with prefix.
 func (s *Store) named(prefix string) []string {
 	entries, _ := os.ReadDir(s.dir) // there is none, or Load says why
 	var paths []string
@@ -161,8 +161,8 @@ func (s *Store) Save(snapshot topology.Snapshot, at time.Time) (bytes int64, err
 	return info.Size(), s.syncDir()
 }
 
-// Returns an error without the name of a file that has another one at each attempt, so that the
-// same fault has the same text.
+// withoutName returns an error without the name of a file that has another one at each attempt,
+// so that the same fault has the same text.
 func withoutName(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", path.Op, path.Err)

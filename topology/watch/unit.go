@@ -15,7 +15,7 @@ func (u unit) every() bool { return u == unit{} }
 // has reports whether a Node with these labels is in the unit.
 func (u unit) has(node labels.Set) bool { return u.every() || node[u.key] == u.value }
 
-// Returns the label selector of the unit's Nodes; "" = every Node.
+// selector returns the label selector of the unit's Nodes; "" = every Node.
 func (u unit) selector() string {
 	if u.every() {
 		return ""
@@ -35,7 +35,8 @@ func compareUnits(a, b unit) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value))
 }
 
-// Returns the units of a Node under the keys that are named, sorted. An empty value is no unit.
+// unitsOf returns the units of a Node under the keys that are named, sorted. An empty value is
+// no unit.
 func unitsOf(node labels.Set, named func(key string) bool) []unit {
 	var units []unit
 	for key, value := range node {

@@ -13,8 +13,8 @@ type unitNodes struct {
 	nodes []*metav1.PartialObjectMetadata
 }
 
-// Returns what several watches know together: labels by Node. Each of them may be late. So a
-// label counts only if all watches that hold the Node show it, and if a watch that selects by
+// join returns what several watches know together: labels by Node. Each of them may be late. So
+// a label counts only if all watches that hold the Node show it, and if a watch that selects by
 // it holds the Node.
 func join(watches []unitNodes) map[string]labels.Set {
 	most := 0
@@ -44,7 +44,8 @@ func join(watches []unitNodes) map[string]labels.Set {
 	}
 }
 
-// Returns the first of the names that come next in each list; false = all lists have ended.
+// firstName returns the first of the names that come next in each list; false = all lists have
+// ended.
 func firstName(watches []unitNodes, at []int) (name string, found bool) {
 	for i, w := range watches {
 		if at[i] < len(w.nodes) && (!found || w.nodes[at[i]].Name < name) {
@@ -54,7 +55,7 @@ func firstName(watches []unitNodes, at []int) (name string, found bool) {
 	return name, found
 }
 
-// Returns the labels of one Node that count; false = the Node does not.
+// agreed returns the labels of one Node that count; false = the Node does not.
 func agreed(watches []unitNodes, holds []bool, held []labels.Set) (labels.Set, bool) {
 	var set labels.Set
 	known, own := false, false // own = set is a copy

@@ -60,7 +60,7 @@ type facts struct {
 	written  func() bool             // the kernel holds rules of a service proxy; asked once at the most
 }
 
-// Returns the plan after the facts. Its watches are those that must run now.
+// next returns the plan after the facts. Its watches are those that must run now.
 func (p unitPlan) next(f facts) unitPlan {
 	watches := make(map[unit]unitWatch, len(p.watches))
 	for u, w := range p.watches {
@@ -92,7 +92,7 @@ func (p unitPlan) next(f facts) unitPlan {
 	return p
 }
 
-// Returns the sizes of units that are known, as numbers of Nodes.
+// measure returns the sizes of units that are known, as numbers of Nodes.
 func (p unitPlan) measure(f facts) map[unit]int {
 	sizes := make(map[unit]int, len(p.sizes))
 	for u, size := range p.sizes {
@@ -142,7 +142,7 @@ func (p unitPlan) bringIntoForce(f facts) unitPlan {
 // covered reports whether all Nodes of a unit are known.
 func (p unitPlan) covered(u unit) bool { return p.watches[u].complete || p.watches[unit{}].complete }
 
-// Returns the units to watch for a Node with these labels; the zero unit has all Nodes.
+// needed returns the units to watch for a Node with these labels; the zero unit has all Nodes.
 func (p unitPlan) needed(node labels.Set, f facts) []unit {
 	if f.nodeless {
 		return []unit{{}}
@@ -180,7 +180,7 @@ func (p unitPlan) oneUnmeasured(units []unit) []unit {
 	})
 }
 
-// Returns topology.Snapshot's Watched: nil if every Node is known.
+// watched returns topology.Snapshot's Watched: nil if every Node is known.
 func (p unitPlan) watched() map[string]bool {
 	if p.watches[unit{}].complete {
 		return nil
@@ -194,7 +194,8 @@ func (p unitPlan) watched() map[string]bool {
 	return keys
 }
 
-// Returns when next must be called at the latest, whatever happens; false = it need not be.
+// deadline returns when next must be called at the latest, whatever happens; false = it need not
+// be.
 func (p unitPlan) deadline() (time.Time, bool) {
 	var all []time.Time
 	if !p.since.IsZero() {
