@@ -70,8 +70,8 @@ func (f federation) add(m manager.Manager) (*starter, error) {
 	}, nil
 }
 
-// ownReader reads from the API server with a limit of its own: who asks for archives must not slow
-// down what the controllers ask for.
+// ownReader returns a reader of the API server with a rate limit of its own: requests for
+// archives must not slow down the controllers.
 func (f federation) ownReader(m manager.Manager) (client.Reader, error) {
 	config := rest.CopyConfig(f.config)
 	config.RateLimiter, config.QPS, config.Burst = nil, agent.ReadsASecond, agent.ReadsAtOnce
@@ -104,12 +104,12 @@ func (f federation) addHub(m manager.Manager) error {
 	return m.Add(push)
 }
 
-// access is to the cluster of the manager.
+// access returns access to the cluster of the manager.
 func (f federation) access(m manager.Manager) agent.Access {
 	return agent.Access{Cache: m.GetCache(), Client: m.GetClient(), Live: m.GetAPIReader()}
 }
 
-// artifactURL is where Flux reaches the server of archives.
+// artifactURL returns the URL at which Flux reaches the server of archives.
 func (f federation) artifactURL() string {
 	if f.options.artifactURL != "" {
 		return strings.TrimSuffix(f.options.artifactURL, "/")
@@ -117,7 +117,8 @@ func (f federation) artifactURL() string {
 	return "http://grid-artifacts." + f.namespace + ".svc.cluster.local."
 }
 
-// remembered is the UID of this cluster, which is read once.
+// remembered returns a function that returns the UID of this cluster. It reads the UID until
+// that succeeds once.
 func remembered(m manager.Manager) func(context.Context) (string, error) {
 	var lock sync.Mutex
 	uid := ""

@@ -13,9 +13,9 @@ import (
 // podNamespace is the file with the namespace of the Pod in which the program runs.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// newLease is the Lease that the leader holds; nil without leader election. It is made here because
-// a manager that is to have another configuration for it adds all core types to its scheme, which
-// has Services of its own: see grid.Scheme.
+// newLease returns the Lease that the leader holds; nil without leader election. It is made
+// here because a manager with a separate configuration for the Lease adds all core types to its
+// scheme, which has Services of its own: see grid.Scheme.
 func newLease(config *rest.Config, o options, inCluster bool) (resourcelock.Interface, error) {
 	if !o.leaderElect {
 		return nil, nil //nolint:nilnil // there is none
@@ -36,7 +36,7 @@ func newLease(config *rest.Config, o options, inCluster bool) (resourcelock.Inte
 	return lease, nil
 }
 
-// ownNamespace is where the controller keeps what is its own.
+// ownNamespace returns the namespace in which the controller keeps its own objects.
 func ownNamespace(o options, inCluster bool) (string, error) {
 	switch {
 	case o.leaseNamespace != "":
@@ -52,8 +52,8 @@ func ownNamespace(o options, inCluster bool) (string, error) {
 	}
 }
 
-// leaseConfig is the configuration for the Lease. Its few requests have a limit of their own: a
-// leader must not lose its Lease because it has much to write.
+// leaseConfig returns the configuration for the Lease. Its few requests have a rate limit of
+// their own: a leader must not lose its Lease because it has much to write.
 func leaseConfig(config *rest.Config) *rest.Config {
 	lease := rest.CopyConfig(config)
 	lease.RateLimiter = nil

@@ -71,8 +71,8 @@ func (l leftovers) Start(ctx context.Context) error {
 	return nil
 }
 
-// find counts the objects of a kind that have the finalizer, and says how to remove it from the
-// first.
+// find counts the objects of a kind that have the finalizer, and returns the command that
+// removes it from the first one; "" if it finds none.
 func (l leftovers) find(ctx context.Context, kind schema.GroupVersionKind, namespace, resource string) (count int, example string) {
 	next := ""
 	for range maxAnswers {
@@ -99,8 +99,8 @@ func (l leftovers) find(ctx context.Context, kind schema.GroupVersionKind, names
 	return count, example
 }
 
-// withoutFinalizer is the command that removes the finalizer from an object if it is still at its
-// place.
+// withoutFinalizer returns the command that removes the finalizer from an object. The command
+// fails if the finalizer is not at that place any more.
 func withoutFinalizer(o client.Object, resource string, place int) string {
 	words := []string{"kubectl"}
 	if o.GetNamespace() != "" {

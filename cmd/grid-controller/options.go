@@ -144,7 +144,7 @@ func (g *grace) String() string {
 	return time.Duration(*g).String()
 }
 
-// Type is what the help calls the argument.
+// Type returns what the help calls the argument.
 func (g *grace) Type() string { return "duration|never" }
 
 // Set reads the flag's value.
@@ -163,7 +163,7 @@ type address string
 // String writes the flag's value.
 func (a *address) String() string { return string(*a) }
 
-// Type is what the help calls the argument.
+// Type returns what the help calls the argument.
 func (a *address) Type() string { return "ip:port" }
 
 // Set reads the flag's value.
@@ -175,7 +175,7 @@ func (a *address) Set(text string) error {
 	return nil
 }
 
-// orNone is the address as controller-runtime expects it, which disables a server by "0".
+// orNone returns the address as controller-runtime expects it: "0" disables a server.
 func (a *address) orNone() string {
 	if *a == "" {
 		return "0"

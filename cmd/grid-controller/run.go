@@ -184,7 +184,7 @@ func newManager(f federation, lease resourcelock.Interface, metrics metrics) (ma
 	return m, nil
 }
 
-// newScheme has the kinds that the controllers read and write.
+// newScheme returns a scheme with the kinds that the controllers read and write.
 func newScheme(o options) (*runtime.Scheme, error) {
 	scheme, err := grid.Scheme()
 	if err == nil {
@@ -196,9 +196,9 @@ func newScheme(o options) (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// starters start each half separately. Users who label Nodes themselves, or migrate from SuperEdge
-// one half at a time, have Grids without NodeUnits. With --node-units=false, there is no second
-// half.
+// starters returns a starter for each half, so that they start separately. Users who label
+// Nodes themselves, or migrate from SuperEdge one half at a time, have Grids without NodeUnits.
+// With --node-units=false, there is no second half.
 func starters(m manager.Manager, o options, metrics metrics) []*starter {
 	grace := time.Duration(o.grace)
 	grids := &starter{

@@ -41,7 +41,7 @@ type starter struct {
 	begun       atomic.Bool
 }
 
-// NeedLeaderElection is false, so that the caches of standby replicas are filled too.
+// NeedLeaderElection returns false, so that the caches of standby replicas are filled too.
 func (s *starter) NeedLeaderElection() bool { return false }
 
 // Start waits until the CRDs exist and are ours, without a limit, and adds the controllers.
@@ -56,7 +56,8 @@ func (s *starter) Start(ctx context.Context) error {
 	return nil
 }
 
-// wait logs why it waits, when that changes and from time to time.
+// wait waits until the controllers can start, and reports false if ctx ends before. It logs the
+// reason when that changes and from time to time.
 func (s *starter) wait(ctx context.Context) bool {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
@@ -81,8 +82,8 @@ func (s *starter) wait(ctx context.Context) bool {
 	}
 }
 
-// obstacle is why the controllers cannot start yet; nil if they can. If the definitions cannot be
-// read for lack of rights, they are assumed to be ours.
+// obstacle returns why the controllers cannot start yet; nil if they can. If the definitions
+// cannot be read for lack of rights, they are assumed to be ours.
 func (s *starter) obstacle(ctx context.Context) error {
 	if s.after != nil {
 		if err := s.after.obstacle(ctx); err != nil {
@@ -108,7 +109,8 @@ func (s *starter) obstacle(ctx context.Context) error {
 
 var errMissing = errors.New("the API server does not serve all resources")
 
-// missing says which resources the API server does not serve; nil if it serves all.
+// missing returns an error that names the resources that the API server does not serve; nil if
+// it serves all.
 func (s *starter) missing() error {
 	list, err := s.api.ServerResourcesForGroupVersion(s.group.String())
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -127,7 +129,7 @@ func (s *starter) missing() error {
 		errMissing, s.what, strings.Join(absent, ", "), s.group)
 }
 
-// ready is the answer of /readyz.
+// ready answers /readyz: it returns an error until the controllers have started.
 func (s *starter) ready(*http.Request) error {
 	if !s.begun.Load() {
 		return fmt.Errorf("the controllers of %s have not started: see the log", s.what)
