@@ -69,8 +69,9 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return c, nil
 }
 
-// ca is the certificate of the authority that the hub's API server is verified with; empty: one
-// that every system trusts.
+// ca returns the PEM certificate of the authority that the hub's API server is verified with.
+// It is empty if the kubeconfig names none: then an authority that every system trusts verifies
+// it.
 func (h hub) ca() ([]byte, error) {
 	tls := h.config.TLSClientConfig
 	switch {
@@ -88,7 +89,7 @@ func (h hub) ca() ([]byte, error) {
 	return text, nil
 }
 
-// get reads an object; false if there is none.
+// get reads an object; it reports false if the object does not exist.
 func (h hub) get(ctx context.Context, o client.Object) (bool, error) {
 	err := h.client.Get(ctx, client.ObjectKeyFromObject(o), o)
 	if apierrors.IsNotFound(err) {
@@ -100,7 +101,7 @@ func (h hub) get(ctx context.Context, o client.Object) (bool, error) {
 	return true, nil
 }
 
-// apply writes an object. What others have written into it, and is not in o, stays.
+// apply writes the fields of o. Fields that others have written and that o does not have stay.
 func (h hub) apply(ctx context.Context, o client.Object) error {
 	kind, err := h.client.GroupVersionKindFor(o)
 	if err != nil {
@@ -118,7 +119,7 @@ func (h hub) apply(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// remove deletes an object; false if there is none.
+// remove deletes an object; it reports false if the object does not exist.
 func (h hub) remove(ctx context.Context, o client.Object) (bool, error) {
 	err := h.client.Delete(ctx, o)
 	if apierrors.IsNotFound(err) {
@@ -130,7 +131,8 @@ func (h hub) remove(ctx context.Context, o client.Object) (bool, error) {
 	return true, nil
 }
 
-// token makes a token of an account. It may end earlier than it was asked for.
+// token makes a token of an account, and returns it with the time when it ends. That may be
+// earlier than lifetime asks for.
 func (h hub) token(ctx context.Context, account *corev1.ServiceAccount, lifetime time.Duration) (string, time.Time, error) {
 	seconds := int64(lifetime.Seconds())
 	answer := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
@@ -140,7 +142,7 @@ func (h hub) token(ctx context.Context, account *corev1.ServiceAccount, lifetime
 	return answer.Status.Token, answer.Status.ExpirationTimestamp.Time, nil
 }
 
-// nameOf is an object for a reader: its kind and its name.
+// nameOf returns the kind and the name of an object, for messages.
 func (h hub) nameOf(o client.Object) string {
 	kind := "object"
 	if k, err := h.client.GroupVersionKindFor(o); err == nil {
@@ -152,7 +154,8 @@ func (h hub) nameOf(o client.Object) string {
 	return kind + " " + o.GetName()
 }
 
-// uidOf is what distinguishes a cluster from every other: the UID of its Namespace kube-system.
+// uidOf returns the UID of a cluster's Namespace kube-system, which distinguishes the cluster
+// from every other.
 func uidOf(ctx context.Context, c client.Client) (string, error) {
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(system), system); err != nil {
@@ -161,7 +164,8 @@ func uidOf(ctx context.Context, c client.Client) (string, error) {
 	return string(system.UID), nil
 }
 
-// remedied says what was being done when an error came, and what to do about it.
+// remedied returns an error that says what was being done to which object, and what to do about
+// err.
 func remedied(doing, object string, err error) error {
 	switch {
 	case meta.IsNoMatchError(err):

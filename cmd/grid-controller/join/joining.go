@@ -33,7 +33,7 @@ func (r *request) run(ctx context.Context) error {
 	return r.pull(ctx, h)
 }
 
-// say reports progress, or what to do next.
+// say prints a line of progress, or what to do next, to standard error.
 func (r *request) say(format string, args ...any) { fmt.Fprintf(r.std.Err, format+"\n", args...) }
 
 // pull prepares the hub for a member that fetches its Grids, and prints the manifest for it.
@@ -84,7 +84,7 @@ func (r *request) pull(ctx context.Context, h hub) error {
 	return nil
 }
 
-// explain says what to do with the manifest.
+// explain prints what to do with the manifest.
 func (r *request) explain(c credentials) {
 	r.say("FleetCluster %s and namespace %s are ready. The token in the manifest is valid until %s.", r.cluster, namespaceOf(r.cluster), c.expires.UTC().Format(time.RFC3339))
 	r.say("In the member:")
@@ -146,7 +146,8 @@ func memberUID(ctx context.Context, kubeconfig []byte) (string, error) {
 	return uidOf(ctx, c)
 }
 
-// isFree makes sure that the cluster's name can be used on the hub before anything is written.
+// isFree returns an error unless the cluster's name can be used on the hub. It is called before
+// anything is written.
 func (r *request) isFree(ctx context.Context, h hub, pull bool) error {
 	cluster := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: r.cluster}}
 	switch found, err := h.get(ctx, cluster); {
@@ -189,8 +190,9 @@ func (r *request) renewAccount(ctx context.Context, h hub) (*corev1.ServiceAccou
 	return account, nil
 }
 
-// admit applies a FleetCluster, and forgets which cluster it was: another one may take its place.
-// uid is that of the one that is known to; nil: the first that is heard is.
+// admit applies a FleetCluster, removes its Lease and writes uid into its status, so that
+// another cluster may take the place of an earlier one. With a nil uid the next cluster that
+// reports is accepted.
 func (r *request) admit(ctx context.Context, h hub, cluster *v1alpha1.FleetCluster, uid *string) error {
 	// The Lease says which cluster was heard last.
 	if _, err := h.remove(ctx, &coordinationv1.Lease{ObjectMeta: metaOf(r.cluster, v1alpha1.HeartbeatLease)}); err != nil {

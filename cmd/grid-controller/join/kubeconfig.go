@@ -21,8 +21,8 @@ const flatten = "make a file with everything in it: kubectl config view --minify
 // ownAccount is what to do where only a program or a person can log in.
 const ownAccount = "Flux runs no programs and answers no questions: make a ServiceAccount in the member, and put its token into the kubeconfig"
 
-// portable is a kubeconfig with one context, which can be used on another machine by a program.
-// Every reason why the text is none is a part of the error.
+// portable returns a kubeconfig with the one usable context of text. A program can use it on
+// another machine. The error joins what is wrong with its server and its user.
 func portable(text []byte) ([]byte, error) {
 	if len(text) > maxKubeconfig {
 		return nil, fmt.Errorf("it has %d bytes: want at most %d; %s", len(text), maxKubeconfig, flatten)
@@ -51,7 +51,8 @@ func portable(text []byte) ([]byte, error) {
 	return result, nil
 }
 
-// usableContext is the name of the one context that has a server and a user.
+// usableContext returns the name of the one context that has a server and a user. It fails if
+// there is no such context, or more than one.
 func usableContext(config *api.Config) (string, error) {
 	var usable []string
 	for name, c := range config.Contexts {

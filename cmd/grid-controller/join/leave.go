@@ -115,7 +115,8 @@ func (d *departure) end(ctx context.Context, h hub, cluster *v1alpha1.FleetClust
 		d.cluster, d.timeout, live.Finalizers, d.cluster)
 }
 
-// removeRest removes what is there beside the FleetCluster; false if there was nothing.
+// removeRest removes what exists beside the FleetCluster; it reports false if it removed
+// nothing.
 func (d *departure) removeRest(ctx context.Context, h hub) (bool, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(d.cluster)}}
 	found, err := h.get(ctx, namespace)
@@ -147,7 +148,7 @@ func (d *departure) removeRest(ctx context.Context, h hub) (bool, error) {
 	return some, nil
 }
 
-// explain says what stays in the member.
+// explain prints what stays in the member, and what to do there.
 func (d *departure) explain(cluster *v1alpha1.FleetCluster) {
 	text := "The Grids that the member has stay there, with what they run."
 	if cluster.Spec.OnDelete == v1alpha1.Remove {

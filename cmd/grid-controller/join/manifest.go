@@ -26,8 +26,8 @@ type credentials struct {
 	expires time.Time // of the token
 }
 
-// manifest is what a member applies: credentials for its grid-controller, which is in a namespace
-// of the member.
+// manifest returns the YAML that a member applies: the namespace controllerNamespace of its
+// grid-controller, and a Secret there with the credentials.
 func manifest(c credentials, controllerNamespace string) ([]byte, error) {
 	// Those of deploy/namespace.yaml: kubectl apply would take them off a namespace that has them.
 	standards := map[string]string{
@@ -76,7 +76,8 @@ func isLoopback(server string) bool {
 	return u.Hostname() == "localhost" || address.IsLoopback()
 }
 
-// fieldsOf is an object as server-side apply and kubectl apply take it: without what is not said.
+// fieldsOf returns the fields of o as server-side apply and kubectl apply expect them: without
+// status, an empty spec and creationTimestamp.
 func fieldsOf(o client.Object) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

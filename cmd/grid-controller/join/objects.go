@@ -33,7 +33,7 @@ const (
 	maxLeases  = 2
 )
 
-// nameFault says why a text is not the name of a cluster; nil if it is.
+// nameFault returns an error unless name can be the name of a cluster.
 func nameFault(name string) error {
 	switch {
 	case name == "":
@@ -48,35 +48,36 @@ func nameFault(name string) error {
 	}
 }
 
-// namespaceOf is the namespace of a cluster on the hub.
+// namespaceOf returns the name of a cluster's namespace on the hub.
 func namespaceOf(cluster string) string { return v1alpha1.NamespacePrefix + cluster }
 
-// clusterRoleOf is the name of the ClusterRole of a member's account, and of its binding.
+// clusterRoleOf returns the name of the ClusterRole of a member's account, and of its binding.
 func clusterRoleOf(cluster string) string { return "grid-fleet-member-" + cluster }
 
-// newNamespace is the namespace of a cluster on the hub.
+// newNamespace returns the namespace of a cluster on the hub.
 func newNamespace(cluster string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(cluster), Labels: map[string]string{v1alpha1.LabelCluster: cluster}}}
 }
 
-// newPullCluster is the FleetCluster of a cluster that fetches its Grids.
+// newPullCluster returns the FleetCluster of a cluster that fetches its Grids.
 func newPullCluster(cluster string) *v1alpha1.FleetCluster {
 	return &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: v1alpha1.FleetClusterSpec{Pull: true}}
 }
 
-// newPushCluster is the FleetCluster of a cluster whose API server the hub reaches.
+// newPushCluster returns the FleetCluster of a cluster whose API server the hub reaches.
 func newPushCluster(cluster string) *v1alpha1.FleetCluster {
 	return &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}, Spec: v1alpha1.FleetClusterSpec{
 		KubeConfig: &v1alpha1.KubeConfig{SecretRef: v1alpha1.SecretRef{Name: kubeconfigSecret}},
 	}}
 }
 
-// newAccount is the ServiceAccount of a member on the hub.
+// newAccount returns the ServiceAccount of a member on the hub.
 func newAccount(cluster string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metaOf(cluster, v1alpha1.MemberAccount)}
 }
 
-// accountRights are what a member's account may do, and how much: objects on the hub.
+// accountRights returns the objects on the hub that say what a member's account may do, and how
+// much.
 func accountRights(cluster string) []client.Object {
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: v1alpha1.MemberAccount, Namespace: namespaceOf(cluster)}
 	role, binding := newRole(cluster, v1alpha1.MemberAccount, account,
@@ -115,8 +116,9 @@ func accountRights(cluster string) []client.Object {
 	}
 }
 
-// kubeconfigObjects are a member's kubeconfig on the hub, and the rights of the hub's
-// grid-controller, which is in a namespace of the hub, to do the work of the member's agent.
+// kubeconfigObjects returns the objects that keep a member's kubeconfig on the hub, and give
+// the hub's grid-controller, in controllerNamespace of the hub, the rights to do the work of
+// the member's agent.
 func kubeconfigObjects(cluster, controllerNamespace string, kubeconfig []byte) []client.Object {
 	controller := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: controllerAccount, Namespace: controllerNamespace}
 	const flux, sources = "kustomize.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"
@@ -139,7 +141,8 @@ func kubeconfigObjects(cluster, controllerNamespace string, kubeconfig []byte) [
 	}
 }
 
-// newRole is rights in the namespace of a cluster, and who has them.
+// newRole returns a Role with rights in the namespace of a cluster, and a RoleBinding that
+// gives them to subject.
 func newRole(cluster, name string, subject rbacv1.Subject, rules ...rbacv1.PolicyRule) (*rbacv1.Role, *rbacv1.RoleBinding) {
 	return &rbacv1.Role{ObjectMeta: metaOf(cluster, name), Rules: rules}, &rbacv1.RoleBinding{
 		ObjectMeta: metaOf(cluster, name), Subjects: []rbacv1.Subject{subject},
@@ -147,7 +150,7 @@ func newRole(cluster, name string, subject rbacv1.Subject, rules ...rbacv1.Polic
 	}
 }
 
-// metaOf is the metadata of an object in the namespace of a cluster.
+// metaOf returns the metadata of an object in the namespace of a cluster.
 func metaOf(cluster, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: namespaceOf(cluster), Labels: map[string]string{v1alpha1.LabelCluster: cluster}}
 }
