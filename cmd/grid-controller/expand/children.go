@@ -20,7 +20,7 @@ type made struct {
 	child expand.Child
 }
 
-// String says which unit of which Grid it is.
+// String returns the Grid and, except for a ServiceGrid, the unit of the child, for messages.
 func (m made) String() string {
 	text := fmt.Sprintf("%s %s/%s", m.grid.Kind, m.grid.Namespace, m.grid.Name)
 	if m.grid.Kind == expand.ServiceGrid {
@@ -29,7 +29,7 @@ func (m made) String() string {
 	return fmt.Sprintf("%s, unit %s", text, m.child.Value)
 }
 
-// object names the child itself.
+// object returns the kind, namespace and name of the child itself.
 func (m made) object() string {
 	return fmt.Sprintf("%s %s/%s", m.grid.Kind.Child().Kind, m.grid.Namespace, m.child.Name)
 }
@@ -43,7 +43,8 @@ func compareMade(a, b made) int {
 	)
 }
 
-// children are those of all Grids, sorted. The error joins why units have no child.
+// children returns the children of all Grids, sorted. warnings names the Grids without
+// children, and problems joins why units have no child.
 func (in input) children() (all []made, warnings []string, problems error) {
 	for _, g := range in.grids {
 		if g.Deleting {
@@ -64,8 +65,8 @@ func (in input) children() (all []made, warnings []string, problems error) {
 	return all, warnings, problems
 }
 
-// sound removes what no cluster can have: children with a problem, and all but the first of those
-// that share a name.
+// sound returns all without what no cluster can have: children with a problem, and all but the
+// first of those that share a name. The error joins why they are left out.
 func sound(all []made) ([]made, error) {
 	var errs []error
 	var kept []made
@@ -82,7 +83,7 @@ func sound(all []made) ([]made, error) {
 	return kept, errors.Join(errs...)
 }
 
-// printed is the children as YAML, each below a comment that names its Grid and unit.
+// printed returns the children as YAML, each below a comment that names its Grid and unit.
 func printed(all []made) ([]byte, error) {
 	var text bytes.Buffer
 	for i, m := range all {
@@ -99,7 +100,8 @@ func printed(all []made) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// asYAML is an object as YAML, without what only its cluster knows: a Grid in a file has no UID.
+// asYAML returns an object as YAML, without the fields that only its cluster sets: a Grid in a
+// file has no UID.
 func asYAML(o *unstructured.Unstructured) ([]byte, error) {
 	o = o.DeepCopy()
 	for _, field := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {

@@ -58,8 +58,8 @@ func connect(kubeconfig string) (cluster, error) {
 	return cluster{}, fmt.Errorf("making a client for %s: %w", config.Host, err)
 }
 
-// diffAll is the differences, and why units have no child. A failure of one Grid does not stop the
-// others.
+// diffAll returns the differences as text. warnings names the Grids without children, and err
+// joins why units have no child. A failure of one Grid does not stop the others.
 func (c cluster) diffAll(ctx context.Context, in input) (text []byte, warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -120,7 +120,8 @@ func (c cluster) plan(ctx context.Context, g expand.Grid, nodes map[string]label
 	return p, nil
 }
 
-// uid is the UID of the Grid in the cluster.
+// uid returns the UID of the Grid in the cluster, or newcomer if the cluster does not have the
+// Grid.
 func (c cluster) uid(ctx context.Context, g expand.Grid) (types.UID, error) {
 	var live metav1.PartialObjectMetadata
 	live.SetGroupVersionKind(v1.GroupVersion().WithKind(string(g.Kind)))
@@ -147,7 +148,7 @@ func (c cluster) nodes(ctx context.Context, key string) (map[string]labels.Set, 
 	return nodes, nil
 }
 
-// look reads the object with a wanted name.
+// look reads the object with a wanted name into p. It enters nil if the object does not exist.
 func (c cluster) look(ctx context.Context, p *plan, name string) error {
 	p.observed.Occupants[name] = nil
 	kind := p.observed.Grid.Kind.Child()
@@ -176,8 +177,9 @@ func (c cluster) look(ctx context.Context, p *plan, name string) error {
 	return nil
 }
 
-// withoutFingerprint removes the controller's note of what it has applied. So an apply of every
-// child is planned, and the API server says what it would change; the note is not among that.
+// withoutFingerprint removes the label with which the controller marks what it has applied.
+// Then an apply of every child is planned, and the API server says what it would change; the
+// label is not among the changes.
 func withoutFingerprint(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "metadata", "labels", v1.LabelFingerprint)
 }
@@ -189,7 +191,7 @@ type wanted struct {
 	live *unstructured.Unstructured // nil: it would be made
 }
 
-// applies are those of all plans, sorted, and why units have none.
+// applies returns the applies of all plans, sorted. The error joins why units have none.
 func applies(plans []plan) ([]wanted, error) {
 	steps := map[string]wanted{} // by Grid and unit
 	var all []made
@@ -217,8 +219,8 @@ func applies(plans []plan) ([]wanted, error) {
 	return sorted, err
 }
 
-// obstacle is why a child would not be applied although it has a template: the message of its row
-// in the status, or of the condition of a ServiceGrid, which has no rows.
+// obstacle returns why a child would not be applied although it has a template: the message of
+// its row in the status, or of the condition of a ServiceGrid, which has no rows.
 func (p plan) obstacle(child expand.Child) *expand.Problem {
 	if p.observed.Grid.Kind == expand.ServiceGrid {
 		for _, condition := range expand.ServiceStatus(p.observed).Conditions {
@@ -235,8 +237,9 @@ func (p plan) obstacle(child expand.Child) *expand.Problem {
 	return &expand.Problem{Message: fmt.Sprintf("%s %s is not applied now: it is being deleted", p.observed.Grid.Kind.Child().Kind, child.Name)}
 }
 
-// diffOne is what an apply would change. A new object is shown as it is requested, because the API
-// server fills in the rest, such as a Service's address, differently in each dry run.
+// diffOne returns what an apply would change, as a unified diff. A new object is shown as it is
+// requested, because the API server fills in the other fields, such as a Service's address,
+// differently in each dry run.
 func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	asked := w.child.Object.DeepCopy()
 	asked.SetUID(w.step.UID)
@@ -263,8 +266,8 @@ func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	return withoutCommand(diff.Diff("live "+w.object(), before, "wanted "+w.object(), after)), nil
 }
 
-// answer is the API server's result of an apply. SuperEdge's label stays if nothing else changes in
-// the template.
+// answer returns the API server's result of an apply in a dry run. SuperEdge's label stays if
+// nothing else changes in the template.
 func (c cluster) answer(ctx context.Context, w wanted, asked *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	options := []client.ApplyOption{client.FieldOwner(grid.Manager)}
 	if w.step.UID != "" {
@@ -279,7 +282,7 @@ func (c cluster) answer(ctx context.Context, w wanted, asked *unstructured.Unstr
 	return asked, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(asked), options...)
 }
 
-// withoutCommand removes the line "diff old new", which is for file names.
+// withoutCommand returns text without its first line, "diff old new", which is for file names.
 func withoutCommand(text []byte) []byte {
 	if _, rest, found := bytes.Cut(text, []byte("\n")); found {
 		return rest

@@ -101,7 +101,8 @@ func (in *input) addNode(raw manifest.Raw) error {
 	return in.note(raw, &n)
 }
 
-// note rejects objects without a name, and a second one of the same name.
+// note records the place of an object. It returns an error if the object has no name, or is the
+// second one with its kind, namespace and name.
 func (in *input) note(raw manifest.Raw, o metav1.Object) error {
 	if o.GetName() == "" {
 		return fmt.Errorf("%s: metadata.name: is missing; write one", raw.Place)
@@ -114,7 +115,8 @@ func (in *input) note(raw manifest.Raw, o metav1.Object) error {
 	return nil
 }
 
-// units are the Nodes that carry each value of a key, by value.
+// units returns the names of the Nodes that carry each value of a label key, by value. Nodes
+// without a value are left out.
 func units(nodes map[string]labels.Set, key string) map[string][]string {
 	units := map[string][]string{}
 	for name, labels := range nodes {
