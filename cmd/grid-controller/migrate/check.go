@@ -16,15 +16,15 @@ import (
 // Check is whether the controllers can work with the definitions that a cluster has.
 type Check struct{ reader client.Reader }
 
-// NewCheck makes a Check of the cluster of a configuration. Nothing is asked yet.
+// NewCheck returns a Check of the cluster of a configuration. It sends no request yet.
 func NewCheck(config *rest.Config) (Check, error) {
 	c, err := NewClient(config)
 	return Check{c}, err
 }
 
-// Unfit is an error that names every definition of an API group that is SuperEdge's, and how to
-// replace it; nil if there is none. Missing definitions are ignored. Reading definitions needs the
-// right to get them by name.
+// Unfit returns an error that names every definition of these resources of an API group that is
+// SuperEdge's, and how to replace it; nil if all are ours. Missing definitions are ignored.
+// Reading definitions needs the right to get them by name.
 func (c Check) Unfit(ctx context.Context, group string, resources []string) error {
 	ours, err := Definitions()
 	if err != nil {
@@ -53,7 +53,7 @@ func (c Check) Unfit(ctx context.Context, group string, resources []string) erro
 	return errors.New(strings.Join(faults, "; ") + "; stop SuperEdge's controllers and replace it with: " + Command)
 }
 
-// unfit says why the controllers cannot work with a live definition, as its SuperEdge form is; ""
+// unfit returns why the controllers cannot work with a live definition, such as SuperEdge's; ""
 // if they can.
 func unfit(live, ours *apiext.CustomResourceDefinition) string {
 	var faults []string

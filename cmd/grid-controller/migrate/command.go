@@ -73,7 +73,7 @@ func connect(kubeconfig string) (client.Client, error) {
 	return NewClient(config)
 }
 
-// NewClient is a client for Run, which knows CustomResourceDefinitions.
+// NewClient returns a client for Run, which knows CustomResourceDefinitions.
 func NewClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := apiext.AddToScheme(scheme); err != nil {

@@ -17,7 +17,8 @@ import (
 // Command is what an operator types to have definitions replaced.
 const Command = "grid-controller migrate-crds"
 
-// Definitions are our CustomResourceDefinitions of kinds that SuperEdge has too, sorted by name.
+// Definitions returns our CustomResourceDefinitions of kinds that SuperEdge has too, sorted by
+// name.
 func Definitions() ([]apiext.CustomResourceDefinition, error) {
 	folder, err := deploy.CRDs()
 	if err != nil {
@@ -48,8 +49,8 @@ func Definitions() ([]apiext.CustomResourceDefinition, error) {
 	return all, nil
 }
 
-// storageVersion is the version that objects are stored in; "" if there is none, which no API
-// server accepts.
+// storageVersion returns the version in which objects are stored; "" if no version is the
+// storage version. No API server accepts that.
 func storageVersion(d *apiext.CustomResourceDefinition) string {
 	for _, v := range d.Spec.Versions {
 		if v.Storage {

@@ -91,7 +91,7 @@ func (m *migration) renew(ctx context.Context, o *unstructured.Unstructured) err
 	}
 }
 
-// persist makes a request again while its error may pass, a few times. It returns the error of the
+// persist makes a request a few times, while its error may pass. It returns the error of the
 // last one: retry.OnError returns nil for a request that ctx interrupted.
 func persist(request func() error) (last error) {
 	_ = retry.OnError(retry.DefaultBackoff, passing, func() error {
@@ -112,7 +112,7 @@ func passing(err error) bool {
 		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
-// named is how messages name an object.
+// named returns the kind, namespace and name of an object, for messages.
 func named(o *unstructured.Unstructured) string {
 	if o.GetNamespace() == "" {
 		return o.GetKind() + " " + o.GetName()
