@@ -33,7 +33,7 @@ type answers struct {
 	failed   string // why the file could not be read, which was logged
 }
 
-// apply takes what the daemon says.
+// apply makes the server answer from c, and sets the upstreams for it.
 func (a *answers) apply(c *feed.Contents) {
 	a.zone.Serve(c.Zone)
 	a.mu.Lock()
@@ -73,7 +73,7 @@ func (a *answers) readMachine() {
 	a.setUpstreams()
 }
 
-// setUpstreams is called with the lock held.
+// setUpstreams sets the upstreams from what is known. It is called with the lock held.
 func (a *answers) setUpstreams() {
 	var svc *dnsview.Names
 	if a.contents != nil {
@@ -82,9 +82,9 @@ func (a *answers) setUpstreams() {
 	a.upstreams.Set(serversOf(svc, a.machine, a.own))
 }
 
-// serversOf are the upstreams: what the cluster's DNS Service leads to, if there is one, then the
-// servers of this machine. The server's own addresses, and the cluster IPs that lead to it, are
-// none.
+// serversOf returns the upstreams: the endpoints of the cluster's DNS Service, unless svc is
+// nil, then the servers of this machine. It leaves out the server's own addresses, and the
+// cluster IPs, since they lead to it.
 func serversOf(svc *dnsview.Names, machine []netip.AddrPort, own []netip.Addr) upstreams.Servers {
 	var s upstreams.Servers
 	if svc != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newCheck is a probe: it succeeds if the server answers over UDP and TCP at one of its addresses
-// at least. A family that the machine lacks has none.
+// newCheck returns the command check, a probe. It succeeds if the server answers over UDP and
+// TCP at one of its addresses at least: the machine may lack the family of another one.
 func newCheck() *cobra.Command {
 	o := defaults()
 	domain := "cluster.local"

@@ -40,7 +40,7 @@ func newLimitedListener(l net.Listener, resets prometheus.Counter, log *slog.Log
 	return &limitedListener{Listener: l, resets: resets, log: log, open: map[netip.Addr][]*limitedConn{}}
 }
 
-// Accept is that of net.Listener.
+// Accept returns the next connection. If there are too many with it, it resets another one.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
@@ -78,7 +78,7 @@ func (l *limitedListener) admit(c *limitedConn) (excess *limitedConn) {
 	return excess
 }
 
-// largest are the connections of the client that has most.
+// largest returns the connections of the client that has most, without this machine's own.
 func (l *limitedListener) largest() (most []*limitedConn) {
 	for _, of := range l.open {
 		if len(of) > len(most) && !of[0].own {
@@ -130,7 +130,7 @@ type limitedConn struct {
 	own      bool
 }
 
-// Close is that of net.Conn.
+// Close closes the connection, which does not count any more.
 func (c *limitedConn) Close() error {
 	c.listener.mu.Lock()
 	c.listener.forget(c)

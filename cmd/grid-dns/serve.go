@@ -113,8 +113,8 @@ type opener struct {
 	failed string // the last error, which was logged; "" = there was none
 }
 
-// run opens the first addresses, and others later, until ctx ends. It is an error if none of the
-// first opens, or if one does not answer any more.
+// run opens the first addresses, and others later, until ctx ends. It returns an error if none
+// of the first opens, or if one does not answer any more.
 func (o *opener) run(ctx context.Context, first []netip.Addr) error {
 	if err := o.take(first); len(o.open) == 0 {
 		return err
@@ -165,8 +165,9 @@ func (o *opener) take(addrs []netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// awaitNoQueries has the daemon hear that this server leaves, and waits until no query is led to it
-// any more. A daemon that ends meanwhile may not have heard it.
+// awaitNoQueries reports to the daemon that this server leaves, and waits until no query is led
+// to it any more. It waits longer without a daemon: one that ends meanwhile may not have
+// received it.
 func awaitNoQueries(client *feed.Client, log *slog.Logger) {
 	daemon := client.Connection()
 	client.Moved()
@@ -180,8 +181,8 @@ func awaitNoQueries(client *feed.Client, log *slog.Logger) {
 	time.Sleep(leaveAlone)
 }
 
-// awaitStart waits for something to say and for an address to say it at. It returns the addresses
-// that exist.
+// awaitStart waits until it is known what to answer and this machine has one of the addresses.
+// It returns those that it has.
 func awaitStart(ctx context.Context, o options, known <-chan struct{}, log *slog.Logger) ([]netip.Addr, error) {
 	waits := func(for_ string) {
 		log.Info("waiting for "+for_+" before queries are answered", "socket", o.socket, "addresses", o.addresses)
@@ -218,7 +219,7 @@ func awaitStart(ctx context.Context, o options, known <-chan struct{}, log *slog
 	}
 }
 
-// existing are those of some addresses that this machine has.
+// existing returns those of addrs that this machine has.
 func existing(addrs []netip.Addr) ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

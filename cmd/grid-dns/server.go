@@ -53,7 +53,7 @@ func register(zone *clusterzone.Handler, forwards *upstreams.Handler, addrs []ne
 	return &r
 }
 
-// inChain has CoreDNS open no socket: see coreDNS.
+// inChain returns a function that adds p to CoreDNS, which then opens no socket: see coreDNS.
 func (r *registered) inChain(p plugin.Plugin) caddy.SetupFunc {
 	return func(c *caddy.Controller) error {
 		r.config = dnsserver.GetConfig(c)
@@ -63,8 +63,8 @@ func (r *registered) inChain(p plugin.Plugin) caddy.SetupFunc {
 	}
 }
 
-// configuration is that of CoreDNS. While upstreams answer, an entry of the cache that is over is
-// not used; while they do not, it is for a day.
+// configuration returns the configuration of CoreDNS. The cache uses an expired entry only
+// while upstreams do not answer, for a day.
 func configuration(metrics string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".:%d {\n\t%s\n\terrors {\n\t\tconsolidate 10s .*\n\t}\n", portDNS, limitedQueriesName)
