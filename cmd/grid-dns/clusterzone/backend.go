@@ -59,8 +59,8 @@ func (b *backend) Services(ctx context.Context, state request.Request, exact boo
 	return records, err
 }
 
-// text is the version of the specification. Other names have no text, and only those that have
-// other records exist in this respect, as CoreDNS has it.
+// text returns the version of the specification for its name. Other names have no text. It
+// returns errNoName for those that have no other records either, as CoreDNS does.
 func (b *backend) text(ctx context.Context, state request.Request, exact bool) ([]msg.Service, error) {
 	if !b.reverse && b.relative(state) == versionName {
 		return []msg.Service{{Text: version, TTL: versionTTL}}, nil
@@ -71,7 +71,8 @@ func (b *backend) text(ctx context.Context, state request.Request, exact bool) (
 	return nil, nil
 }
 
-// servers are the servers of the cluster domain whose addresses are wanted; nil wants all.
+// servers returns the servers of the cluster domain whose addresses are wanted; with a nil
+// function it returns all.
 func (b *backend) servers(wanted func(netip.Addr) bool) []msg.Service {
 	var found []msg.Service
 	for _, s := range b.zone.NameServers() {
@@ -109,7 +110,7 @@ func (b *backend) Records(_ context.Context, state request.Request, _ bool) ([]m
 	return services, nil
 }
 
-// wanted are the records that an answer of a type is made of.
+// wanted returns which records the answer to a query type is made of.
 func wanted(qtype uint16) names.Want {
 	switch qtype {
 	case dns.TypeA:
@@ -122,17 +123,17 @@ func wanted(qtype uint16) names.Want {
 	return names.WantFirst
 }
 
-// relative is the name in the state without the zone and the dot before it.
+// relative returns the name in the state without the zone and the dot before it.
 func (b *backend) relative(state request.Request) string {
 	name := state.Name()
 	return strings.TrimSuffix(name[:max(0, len(name)-len(state.Zone))], ".")
 }
 
-// key is of which CoreDNS makes a name again. There it is a path of labels, of which one label may
-// be a whole name: CoreDNS joins them by dots.
+// key returns the path that CoreDNS turns back into the name. The path consists of labels, and
+// one label may be a whole name: CoreDNS joins them by dots.
 func (b *backend) key(name, zone string) string { return "/c/" + name + "." + zone }
 
-// isAlias says whether a record is that of a Service of kind ExternalName.
+// isAlias reports whether a record is that of a Service of kind ExternalName.
 func isAlias(s msg.Service) bool {
 	t, _ := s.HostType()
 	return t == dns.TypeCNAME
@@ -161,11 +162,11 @@ func (b *backend) Lookup(ctx context.Context, state request.Request, name string
 	return b.upstream.Lookup(ctx, state, name, qtype)
 }
 
-// IsNameError says whether an error is that of a name that does not exist.
+// IsNameError reports whether err says that a name does not exist.
 func (b *backend) IsNameError(err error) bool { return errors.Is(err, errNoName) }
 
-// Serial is the one of the SOA record.
+// Serial returns the serial number of the SOA record.
 func (b *backend) Serial(request.Request) uint32 { return b.zone.Serial() }
 
-// MinTTL is how long a client may remember that there is no record, in seconds.
+// MinTTL returns for how many seconds a client may remember that a record does not exist.
 func (b *backend) MinTTL(request.Request) uint32 { return b.zone.TTL() }

@@ -41,13 +41,13 @@ type Handler struct {
 
 var _ plugin.Handler = (*Handler)(nil)
 
-// Serve makes a Zone the one that answers from the next query on. Without one each query fails.
+// Serve makes h answer from z, from the next query on. Without a Zone each query fails.
 func (h *Handler) Serve(z *names.Zone) { h.zone.Store(z) }
 
-// Zone is the one that answers, or nil.
+// Zone returns the Zone that answers, or nil before Serve.
 func (h *Handler) Zone() *names.Zone { return h.zone.Load() }
 
-// Name is that of the plugin.
+// Name returns the name of the plugin.
 func (h *Handler) Name() string { return Name }
 
 // ServeDNS answers a query, or gives it to the next plugin.
@@ -87,8 +87,8 @@ func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	return dns.RcodeSuccess, nil
 }
 
-// passOnReverse asks the next plugin who has an address that no one here has. The cluster's DNS
-// knows the names of other units' endpoints too: those do not exist here.
+// passOnReverse asks the next plugin for the names of an address that has none here. The
+// cluster's DNS knows the names of other units' endpoints too: those do not exist here.
 func (h *Handler) passOnReverse(ctx context.Context, b *backend, state request.Request) (int, error) {
 	held := nonwriter.New(state.W)
 	rcode, err := plugin.NextOrFailure(Name, h.Next, ctx, held, state.Req)
@@ -108,7 +108,8 @@ func leadsInto(domain string, r dns.RR) bool {
 	return is && dns.IsSubDomain(domain, ptr.Ptr)
 }
 
-// zoneOf is the zone that a name in lower case is in; "" = none of these. No zone is in another.
+// zoneOf returns the one of zones that contains name, which is in lower case; "" if none does.
+// No zone is in another.
 func zoneOf(name string, zones ...string) string {
 	if strings.Contains(name, `\`) { // whether a dot ends a label takes more to see, and is rare
 		return plugin.Zones(zones).Matches(name)
@@ -127,7 +128,8 @@ type answer struct {
 	truncated      bool
 }
 
-// answerOf makes the records of an answer. An answer without records is that of a name that exists.
+// answerOf returns the records of an answer. If it returns no records and no error, the name
+// exists.
 func answerOf(ctx context.Context, b *backend, state request.Request) (a answer, err error) {
 	zone, options := state.Zone, plugin.Options{}
 	apex := strings.EqualFold(state.QName(), zone)
