@@ -61,14 +61,15 @@ func New(c Config) *Client {
 	return client
 }
 
-// Contents are what is known; nil = nothing is.
+// Contents returns what is known; nil = nothing is.
 func (c *Client) Contents() *Contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.contents
 }
 
-// Connection is the number of the connection to a daemon: each has another one. 0 = there is none.
+// Connection returns the number of the connection to a daemon; each connection has another one.
+// 0 = not connected.
 func (c *Client) Connection() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +86,8 @@ func (c *Client) take(contents *Contents) {
 	c.config.Apply(contents)
 }
 
-// Moved has the daemon hear at once where this server answers now. Safe for concurrent use.
+// Moved makes Run report to the daemon at once where this server answers now. It is safe for
+// concurrent use.
 func (c *Client) Moved() {
 	select {
 	case c.moved <- struct{}{}:

@@ -17,13 +17,13 @@ type Contents struct {
 	Zone  *names.Zone
 }
 
-// newContents is what a whole View says. addrs are the server's own.
+// newContents returns the Contents of a whole View. addrs are the server's own addresses.
 func newContents(h dnsfeed.Hello, v dnsview.View, generation uint64, addrs []netip.Addr) *Contents {
 	config := names.Config{Domain: h.Domain, TTL: names.DefaultTTL, NameServer: nameOf(h.Service), ServerAddrs: addrs}
 	return &Contents{Hello: h, Zone: names.New(config, v, serial(generation))}
 }
 
-// keep returns c with what earlier Contents have of some Services.
+// keep returns c with the given Services as earlier has them. If earlier is nil, it returns c.
 func (c *Contents) keep(earlier *Contents, services []types.NamespacedName) *Contents {
 	if earlier == nil {
 		return c
@@ -37,7 +37,7 @@ func (c *Contents) keep(earlier *Contents, services []types.NamespacedName) *Con
 	return &Contents{Hello: c.Hello, Zone: c.Zone.Update(change)}
 }
 
-// after is c after an update that is not of everything.
+// after returns c changed by an update that does not hold everything.
 func (c *Contents) after(u dnsfeed.Update) *Contents {
 	change := names.Change{Serial: serial(u.Generation), Services: u.Services, Removed: u.Removed}
 	if u.NewNamespaces {
@@ -46,7 +46,7 @@ func (c *Contents) after(u dnsfeed.Update) *Contents {
 	return &Contents{Hello: c.Hello, Zone: c.Zone.Update(change)}
 }
 
-// serial is that of an SOA record, which has 32 bits.
+// serial returns the serial number of the SOA record, which has 32 bits.
 func serial(generation uint64) uint32 { return uint32(generation) } //nolint:gosec // it wraps
 
 func nameOf(text string) types.NamespacedName {
@@ -54,7 +54,8 @@ func nameOf(text string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// ClusterDNS is what DNS says about the cluster's own DNS servers; nil = there is no such Service.
+// ClusterDNS returns what DNS says about the cluster's own DNS servers; nil = the cluster has
+// no such Service.
 func (c *Contents) ClusterDNS() *dnsview.Names {
 	return c.Zone.Service(nameOf(c.Hello.Service))
 }

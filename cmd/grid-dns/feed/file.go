@@ -32,7 +32,7 @@ func newSaver(path string, log *slog.Logger) *saver {
 	return &saver{path: path, log: log, noted: make(chan *Contents, 1)}
 }
 
-// note takes the place of what waits to be written.
+// note makes c the next Contents to write, in place of those that still wait to be written.
 func (s *saver) note(c *Contents) {
 	select {
 	case <-s.noted:
@@ -41,7 +41,7 @@ func (s *saver) note(c *Contents) {
 	s.noted <- c
 }
 
-// run writes until ctx ends, and what waits then.
+// run writes until ctx ends, and then what still waits to be written.
 func (s *saver) run(ctx context.Context) {
 	for {
 		select {
@@ -76,7 +76,7 @@ func (s *saver) write(c *Contents) {
 	}
 }
 
-// readFile is what the file has; nil = there is none, or it cannot be read.
+// readFile returns what the file holds; nil if it does not exist or cannot be read.
 func readFile(c Config) *Contents {
 	if c.File == "" {
 		return nil
