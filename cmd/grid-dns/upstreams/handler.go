@@ -48,8 +48,8 @@ type Handler struct {
 
 var _ plugin.Handler = (*Handler)(nil)
 
-// Set says which upstreams are asked from now on. One goroutine may call it. Queries under way go
-// on with those of before.
+// Set replaces the upstreams. Only one goroutine may call it. Queries under way go on with the
+// upstreams of before.
 func (h *Handler) Set(s Servers) {
 	if h.tiers.Load() != nil && s.Equal(h.servers) {
 		return
@@ -88,10 +88,10 @@ func stop(tiers []*forward.Forward) {
 	}
 }
 
-// Name is that of the plugin.
+// Name returns the name of the plugin.
 func (h *Handler) Name() string { return Name }
 
-// ServeDNS forwards a query. A tier of which no server answers is followed by the next one.
+// ServeDNS forwards a query. If no server of a tier answers, it asks the next tier.
 func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	defer h.waiting.Add(-1)
 	if h.waiting.Add(1) > maxQueries {

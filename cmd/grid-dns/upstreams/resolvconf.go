@@ -17,8 +17,8 @@ const maxConfig = 64 << 10
 // portDNS is that of the servers in resolv.conf.
 const portDNS = 53
 
-// ReadConfig reads the servers of this machine from a resolv.conf. Entries that are no addresses
-// are left out.
+// ReadConfig returns the servers of this machine from a resolv.conf. It leaves out entries that
+// are no addresses.
 func ReadConfig(path string) ([]netip.AddrPort, error) {
 	text, err := regularfile.Read(path, maxConfig)
 	if err != nil {
@@ -37,7 +37,7 @@ func ReadConfig(path string) ([]netip.AddrPort, error) {
 	return all, nil
 }
 
-// Without leaves out the servers at some addresses.
+// Without returns all without the servers at own addresses.
 func Without(all []netip.AddrPort, own []netip.Addr) []netip.AddrPort {
 	return slices.DeleteFunc(slices.Clone(all), func(a netip.AddrPort) bool { return slices.Contains(own, a.Addr().WithZone("")) })
 }
