@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeObjects completes at most a number of arguments with what is at some paths of the API.
-// forms are the texts that name an object.
+// completeObjects returns a function that completes up to most arguments with the objects at
+// some paths of the API. forms returns the texts that name an object.
 func (c *connection) completeObjects(most int, paths func() ([]string, error), forms func(namespace, name, typed string) []string) cobra.CompletionFunc {
 	return command.CompleteNames(func(ctx context.Context, args []string, typed string, add func(string) bool) error {
 		if len(args) >= most {

@@ -43,7 +43,7 @@ func (c *connection) loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
 }
 
-// config is the connection to the API server.
+// config returns the configuration of the connection to the API server.
 func (c *connection) config() (*rest.Config, error) {
 	config, err := c.loader().ClientConfig()
 	if err != nil {
@@ -55,10 +55,10 @@ func (c *connection) config() (*rest.Config, error) {
 	return config, nil
 }
 
-// givenNamespace is that of --namespace; "" = none is given.
+// givenNamespace returns the namespace of --namespace; "" = the flag is not given.
 func (c *connection) givenNamespace() string { return c.overrides.Context.Namespace }
 
-// namespace is that of --namespace, else of the context, else default.
+// namespace returns the namespace of --namespace, else of the context, else default.
 func (c *connection) namespace() (string, error) {
 	namespace, _, err := c.loader().Namespace()
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *connection) namespace() (string, error) {
 	return namespace, nil
 }
 
-// unreadable is what a kubeconfig is that cannot be read. If there is none, the command line lacks
-// it.
+// unreadable returns err with what to do about a kubeconfig that cannot be read. If there is no
+// kubeconfig, it is a usage error.
 func unreadable(err error) error {
 	err = fmt.Errorf("reading how to reach the API server: %w; give --kubeconfig and --context as for kubectl", err)
 	if clientcmd.IsEmptyConfig(err) {

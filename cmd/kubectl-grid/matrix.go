@@ -71,7 +71,8 @@ func checkAnswer(output, noUnit string, more ...string) error {
 	return command.CheckFormat(output, more...)
 }
 
-// matrix is that of some Services; none = of all, or of those in --namespace.
+// matrix returns the Matrix of the Services that args name. Without names it has all Services,
+// or those in --namespace.
 func (c *connection) matrix(ctx context.Context, args []string, config topology.Config) (matrix.Matrix, error) {
 	names, err := c.serviceNames(args)
 	if err != nil {
@@ -91,7 +92,7 @@ func (c *connection) matrix(ctx context.Context, args []string, config topology.
 	return matrix.New(s, config, rows), nil
 }
 
-// serviceNames reads the names of Services.
+// serviceNames returns the namespaces and names of the Services that args name.
 func (c *connection) serviceNames(args []string) ([]types.NamespacedName, error) {
 	namespace, err := c.namespace()
 	if err != nil {
@@ -110,7 +111,8 @@ func (c *connection) serviceNames(args []string) ([]types.NamespacedName, error)
 	return names, nil
 }
 
-// snapshot is that of the cluster as seen from a Node; "" = from none.
+// snapshot returns the Snapshot of the cluster as seen from a Node; "" = from no Node in
+// particular.
 func (c *connection) snapshot(ctx context.Context, node string) (topology.Snapshot, error) {
 	config, err := c.config()
 	if err != nil {
@@ -124,9 +126,9 @@ func (c *connection) snapshot(ctx context.Context, node string) (topology.Snapsh
 	return r.snapshot(ctx, node)
 }
 
-// snapshot is what a decision about closure is taken from on a Node; "" = on none in particular. It
-// has all Services, so that of those without rules it can be said why they have none. As in
-// "gridproxy explain", the addresses of the machine are those of its Node object.
+// snapshot returns what a Node decides about closure from; "" = no Node in particular. It has
+// all Services, so that those without rules can be explained too. As in "gridproxy explain",
+// the addresses of the machine are those of its Node object.
 func (r *reader) snapshot(ctx context.Context, node string) (topology.Snapshot, error) {
 	nodes, err := r.nodes(ctx, "")
 	if err != nil {

@@ -39,7 +39,7 @@ func listAll[T runtime.Object](ctx context.Context, r *reader, what string, o me
 	return all, nil
 }
 
-// nodes are those that a label selector selects.
+// nodes returns the Nodes that a label selector selects.
 func (r *reader) nodes(ctx context.Context, selector string) ([]*corev1.Node, error) {
 	return listAll[*corev1.Node](ctx, r, "Nodes", metav1.ListOptions{LabelSelector: selector}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return r.client.CoreV1().Nodes().List(ctx, o)
@@ -52,7 +52,8 @@ func (r *reader) services(ctx context.Context) ([]*corev1.Service, error) {
 	})
 }
 
-// getGrid reads one Grid into out. found is false if there is none, or no definition of its kind.
+// getGrid reads one Grid into out. found is false if the Grid or the definition of its kind
+// does not exist.
 func (r *reader) getGrid(ctx context.Context, resource, namespace, name string, out any) (found bool, err error) {
 	return r.get(ctx, clusterlist.GridPath(resource, namespace)+"/"+name, resource+" "+namespace+"/"+name, out)
 }

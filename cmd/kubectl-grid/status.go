@@ -157,7 +157,7 @@ func (f statusFlags) report(ctx context.Context, c *connection) (report fleet.Re
 	return fleet.NewReport(keys, nodes, answers, grids), unread, nil
 }
 
-// chosen are the named Nodes; without names those that should have the daemon.
+// chosen returns the named Nodes; without names those that should have the daemon.
 func (f statusFlags) chosen(all []*corev1.Node) ([]*corev1.Node, error) {
 	var nodes []*corev1.Node
 	for _, n := range all {
@@ -180,7 +180,8 @@ func (f statusFlags) chosen(all []*corev1.Node) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// grids are the rows of all Grids of a namespace; "" = of all. Those that can be read are there.
+// grids returns the rows of all Grids of a namespace; "" = of all namespaces. With an error it
+// returns the rows that could be read.
 func (r *reader) grids(ctx context.Context, namespace string) ([]fleet.Grid, error) {
 	rows := []fleet.Grid{}
 	err := r.server.DeploymentGrids(ctx, namespace, func(g *v1.DeploymentGrid) {
@@ -192,7 +193,8 @@ func (r *reader) grids(ctx context.Context, namespace string) ([]fleet.Grid, err
 	return rows, errors.Join(err, more)
 }
 
-// keys are the label keys of units. Without the Services those of the Grids are there.
+// keys returns the label keys of units. If it cannot read the Services, it returns the keys
+// that the Grids name, and an error.
 func (r *reader) keys(ctx context.Context, nodes []*corev1.Node, grids []fleet.Grid) ([]string, error) {
 	services, err := r.services(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// kinds are the values of --kind.
+// kinds returns the values of --kind with the kinds that they stand for; "" = either kind.
 func kinds() map[string]string {
 	return map[string]string{
 		"": "", "dg": fleet.KindDeploymentGrid, "deploymentgrid": fleet.KindDeploymentGrid,
@@ -117,7 +117,8 @@ type workload struct {
 	status v1.WorkloadGridStatus
 }
 
-// workload is the one of a name and a kind; "" = of either kind.
+// workload returns the Grid of a name and a kind; "" = of either kind. It fails if both kinds
+// have one.
 func (r *reader) workload(ctx context.Context, namespace, name, kind string) (found workload, err error) {
 	var d v1.DeploymentGrid
 	var s v1.StatefulSetGrid
@@ -146,7 +147,7 @@ func (r *reader) workload(ctx context.Context, namespace, name, kind string) (fo
 	}
 }
 
-// reported is the status that a cluster reports of a Grid.
+// reported returns the status that a cluster reports of a Grid.
 func (r *reader) reported(ctx context.Context, cluster string, g workload) (v1.WorkloadGridStatus, error) {
 	var found *v1.WorkloadGridStatus
 	err := r.server.GridReports(ctx, cluster, func(report *v1alpha1.GridReport) {
