@@ -35,8 +35,8 @@ type Hub struct {
 	now time.Time
 }
 
-// NewHub is what it knows at a time. The Leases are those that members renew; others are
-// passed over.
+// NewHub returns what a hub knows of its clusters at the time now. It reads the Leases that
+// members renew, and ignores all others.
 func NewHub(clusters []*v1alpha1.FleetCluster, leases []*coordinationv1.Lease, now time.Time) Hub {
 	renewed := map[string]time.Time{}
 	for _, l := range leases {

@@ -43,7 +43,7 @@ type Answer struct {
 	Err  error // why there is none
 }
 
-// Judge decides about the daemon of a Node.
+// Judge returns what an answer says about the daemon of a Node.
 func Judge(node *corev1.Node, a Answer) Daemon {
 	if a.Err != nil {
 		return noAnswer("%v", a.Err)
@@ -79,7 +79,8 @@ func noAnswer(format string, args ...any) Daemon {
 	return Daemon{State: Unknown, Reason: excerpt.Message(fmt.Sprintf(format, args...))}
 }
 
-// notAsked is about an answer that is not from a daemon. The API server's own has a text.
+// notAsked returns the state Unknown for an answer that is not from a daemon. If the API server
+// itself answered, the reason has its text.
 func notAsked(a Answer) Daemon {
 	var status metav1.Status
 	if json.Unmarshal(a.Body, &status) != nil || status.Kind != "Status" {

@@ -37,7 +37,7 @@ type Grid struct {
 	problem string // why the exit code is 1; "" = nothing
 }
 
-// NewGrid is the row of a Grid.
+// NewGrid returns the row of a Grid.
 func NewGrid(kind string, object metav1.ObjectMeta, key string, s v1.WorkloadGridStatus) Grid {
 	g := Grid{
 		Kind: kind, Namespace: object.Namespace, Name: object.Name, Key: key,

@@ -26,7 +26,7 @@ func Runs(node *corev1.Node) bool {
 	return os == "" || os == "linux"
 }
 
-// newNode is the row of a Node.
+// newNode returns the row of a Node.
 func newNode(node *corev1.Node, keys []string, a Answer) Node {
 	row := Node{Name: node.Name, Units: map[string]string{}, Daemon: Judge(node, a), Ready: string(corev1.ConditionUnknown)}
 	for _, key := range keys {
@@ -42,7 +42,7 @@ func newNode(node *corev1.Node, keys []string, a Answer) Node {
 	return row
 }
 
-// unit is the text of a Node's units: the value of the only key, or all as key=value.
+// unit returns the text of a Node's units: the value of the only key, or all as key=value.
 func (n Node) unit(keys []string) string {
 	if len(keys) == 1 {
 		return n.Units[keys[0]]
@@ -67,8 +67,8 @@ func sortNodes(nodes []Node, keys []string) {
 // maxKeys bounds the keys that are shown: whoever may create a Service can name some.
 const maxKeys = 4
 
-// UnitKeys are the label keys that closed Services or Grids name and that a Node carries: the first
-// ones, those named most often first.
+// UnitKeys returns the label keys that closed Services or Grids name and that a Node carries:
+// the first maxKeys, those named most often first.
 func UnitKeys(nodes []*corev1.Node, services []map[string]string, gridKeys []string) []string {
 	carried := map[string]bool{}
 	for _, n := range nodes {

@@ -52,7 +52,7 @@ func (u Units) WriteTable(w io.Writer) error {
 	return err
 }
 
-// NewReportedUnits are the rows of a Grid in one cluster, by its report.
+// NewReportedUnits returns the rows of a Grid in one cluster, by its report.
 func NewReportedUnits(cluster, kind string, object metav1.ObjectMeta, spec v1.WorkloadGridSpec, s v1.WorkloadGridStatus) Units {
 	object.Generation = 0 // it is the hub's; the report is about the one there
 	u := NewUnits(kind, object, spec, s)
@@ -63,7 +63,7 @@ func NewReportedUnits(cluster, kind string, object metav1.ObjectMeta, spec v1.Wo
 	return u
 }
 
-// NewUnits are the rows of a Grid.
+// NewUnits returns the rows of a Grid.
 func NewUnits(kind string, object metav1.ObjectMeta, spec v1.WorkloadGridSpec, s v1.WorkloadGridStatus) Units {
 	return Units{
 		Grid: NewGrid(kind, object, spec.GridUniqKey, s), Units: slices.Concat([]v1.UnitStatus{}, s.Units), Omitted: s.OmittedUnits,
