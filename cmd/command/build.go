@@ -27,7 +27,7 @@ var version, revision string
 
 const dirtySuffix = "-dirty"
 
-// ThisBuild is that of the running binary.
+// ThisBuild returns the Build of the running binary.
 func ThisBuild() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -36,7 +36,7 @@ func ThisBuild() Build {
 	return buildOf(info, version, revision)
 }
 
-// buildOf prefers what the linker has set to what go build found.
+// buildOf returns a Build. It prefers what the linker has set to what go build found.
 func buildOf(info *debug.BuildInfo, version, revision string) Build {
 	b := Build{
 		Version:  cmp.Or(version, info.Main.Version, "(devel)"),

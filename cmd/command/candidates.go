@@ -23,8 +23,8 @@ const maxNameChars = len("service/") + 63 + 1 + 253
 // arguments before it. It may ignore ctx: the shell does not wait for it.
 type ListNames func(ctx context.Context, args []string, typed string, add func(name string) (more bool)) error
 
-// CompleteNames makes a completion function of a list. Errors are ignored: what was listed until
-// then, or until the deadline, is offered.
+// CompleteNames returns a completion function that offers the names of list. It ignores errors:
+// it offers what was listed before the error, or before the deadline.
 func CompleteNames(list ListNames) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		parent := cmd.Context()
@@ -55,7 +55,7 @@ type candidates struct {
 	names map[string]bool
 }
 
-// add keeps a name that continues what is typed. The result is whether there is room for more.
+// add keeps a name that continues what is typed. It reports whether there is room for more.
 func (c *candidates) add(name string) (more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,9 +91,9 @@ func isPlain(name string) bool {
 	return true
 }
 
-// ServiceForms are the texts that name a Service on a command line: with its namespace if none is
-// given, alone if it is, and with svc/ or service/ if that is typed. current is the namespace of
-// a Service without one.
+// ServiceForms returns the texts that name a Service on a command line: with its namespace if
+// none is given, alone if it is, and with svc/ or service/ if that is typed. current is the
+// namespace of a Service without one.
 func ServiceForms(namespace, name, given, current, typed string) []string {
 	for _, prefix := range []string{"svc/", "service/"} {
 		if strings.HasPrefix(typed, prefix) {

@@ -23,9 +23,9 @@ type Stdio struct {
 	Out, Err io.Writer
 }
 
-// Main is the whole main function of a program. SIGINT and SIGTERM end the context of its commands.
-// If a command has not returned after limit, the process exits with code Failure. A limit of 0
-// means none.
+// Main runs a program with the arguments and streams of the process, and exits with its code.
+// SIGINT and SIGTERM end the context of its commands. If a command has not returned after
+// limit, the process exits with code Failure. A limit of 0 means none.
 func Main(program func(Stdio) *cobra.Command, limit time.Duration) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	std := Stdio{os.Stdin, os.Stdout, os.Stderr}
@@ -42,8 +42,8 @@ func Main(program func(Stdio) *cobra.Command, limit time.Duration) {
 	os.Exit(code)
 }
 
-// withSuggestion is the text of an error in which cobra's suggestions, which have lines of their
-// own, are a part of the sentence.
+// withSuggestion returns the text of an error with cobra's suggestions as a part of the
+// sentence. cobra writes them on lines of their own.
 func withSuggestion(text string) string {
 	problem, names, found := strings.Cut(text, "\n\nDid you mean this?\n")
 	if !found {
@@ -52,8 +52,8 @@ func withSuggestion(text string) string {
 	return problem + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
 }
 
-// withFlagSuggestion adds to the error of an unknown flag those flags that may have been meant, or
-// what SuperEdge's flag of that name is here.
+// withFlagSuggestion adds to the error of an unknown flag the flags that may have been meant,
+// or what to write here for SuperEdge's flag of that name. It returns other errors unchanged.
 func withFlagSuggestion(cmd *cobra.Command, err error) error {
 	if answered := withSuperEdgeFlag(cmd, err); answered != nil {
 		return answered
@@ -75,7 +75,7 @@ func withFlagSuggestion(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(near, " or --"))
 }
 
-// Run is Main without the process: its inputs are parameters. It returns the exit code.
+// Run does what Main does, with parameters in place of the process. It returns the exit code.
 func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string, std Stdio) int {
 	var begun bool // a command's own code was reached: the command line is well formed
 	root := program(std)

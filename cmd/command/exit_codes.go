@@ -22,7 +22,8 @@ type ExitCode struct {
 	Meaning string
 }
 
-// ExitCodes is the table, in the words of every help text and of docs/commands.md.
+// ExitCodes returns the table of exit codes, in the words of every help text and of
+// docs/commands.md.
 func ExitCodes() []ExitCode {
 	return []ExitCode{
 		{OK, "done; nothing was found where the command looks for something"},
@@ -44,7 +45,7 @@ func Reports(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// ExitCodesOf are the codes with which a command, or one of its subcommands, may end.
+// ExitCodesOf returns the codes with which a command, or one of its subcommands, may end.
 func ExitCodesOf(cmd *cobra.Command) []ExitCode {
 	all := ExitCodes()
 	if mayFind(cmd) {
@@ -83,7 +84,7 @@ type Finding struct {
 	Problems error // is printed; nil = everything has been printed
 }
 
-// Error is the text of Problems.
+// Error returns the text of Problems; "" if Problems is nil.
 func (f Finding) Error() string {
 	if f.Problems == nil {
 		return ""
@@ -100,10 +101,10 @@ type UsageError struct{ error }
 // NewUsageError makes a UsageError of err.
 func NewUsageError(err error) UsageError { return UsageError{err} }
 
-// Unwrap is the error itself.
+// Unwrap returns the error itself.
 func (e UsageError) Unwrap() error { return e.error }
 
-// codeOf is the exit code for an error. begun = the command line is well formed.
+// codeOf returns the exit code for an error. begun = the command line is well formed.
 func codeOf(err error, begun bool) int {
 	var usage UsageError
 	var finding Finding

@@ -51,7 +51,7 @@ func Flush(w io.Writer, text []byte) error {
 	return nil
 }
 
-// formats are those of PrintAs, the default first.
+// formats returns the formats of PrintAs, the default first.
 func formats() []string { return []string{"table", "json", "yaml"} }
 
 // AddFormat declares --output. A command may have more formats than PrintAs.
@@ -60,8 +60,8 @@ func AddFormat(fs *pflag.FlagSet, format *string, more ...string) {
 	AddWord(fs, format, "output", "o", "`FORMAT` of the answer: "+strings.Join(words, ", "), words...)
 }
 
-// AddWord declares a flag that is one of some words, of which the first is the default. A shell
-// completes them; CheckWord refuses others.
+// AddWord declares a flag whose value is one of words. The first word is the default. A shell
+// completes them; CheckWord refuses other values.
 func AddWord(fs *pflag.FlagSet, to *string, name, short, usage string, words ...string) {
 	*to = words[0]
 	fs.VarP(wordFlag{to, words}, name, short, usage)
@@ -73,7 +73,7 @@ type wordFlag struct {
 	words []string
 }
 
-// String is the present value.
+// String returns the present value.
 func (w wordFlag) String() string {
 	if w.to == nil {
 		return ""
@@ -87,18 +87,18 @@ func (w wordFlag) Set(text string) error {
 	return nil
 }
 
-// Type is that of a flag with a text, by which the help quotes its default.
+// Type returns the type of a flag with a text, so that the help quotes the default.
 func (wordFlag) Type() string { return "string" }
 
-// Words are the values that a shell offers.
+// Words returns the values that a shell offers.
 func (w wordFlag) Words() []string { return w.words }
 
-// CheckFormat is an error if --output is none of its formats.
+// CheckFormat returns an error unless format is one of the formats of --output.
 func CheckFormat(format string, more ...string) error {
 	return CheckWord("output", format, append(formats(), more...)...)
 }
 
-// CheckWord is an error if the value of a flag is none of some words.
+// CheckWord returns an error, which names the flag, unless value is one of words.
 func CheckWord(flag, value string, words ...string) error {
 	if !slices.Contains(words, value) {
 		return fmt.Errorf("--%s %s: want one of %s", flag, excerpt.Quoted(value), strings.Join(words, ", "))

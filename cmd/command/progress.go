@@ -14,9 +14,9 @@ const (
 	progressEvery = time.Second
 )
 
-// Waiting says on standard error what a command waits for, once that takes long. On a terminal the
-// line shows the time, and is gone when the result is called; elsewhere it is printed once. Call
-// the result before anything else is printed.
+// Waiting writes to standard error what a command waits for, if that takes long. On a terminal
+// the line shows the time, and done erases it; elsewhere it is written once. Call done before
+// anything else is printed.
 func Waiting(w io.Writer, what string) (done func()) {
 	ticker := time.NewTicker(progressEvery)
 	p := &progress{what: what, erasable: isTerminal(w) && !isDumb(os.Getenv)}
@@ -34,7 +34,7 @@ type progress struct {
 	shown    bool
 }
 
-// follow writes to w at each tick, until the result is called.
+// follow writes to w at each tick, until done is called.
 func (p *progress) follow(w io.Writer, begun time.Time, ticks <-chan time.Time) (done func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -55,7 +55,7 @@ func (p *progress) follow(w io.Writer, begun time.Time, ticks <-chan time.Time) 
 	}
 }
 
-// after is what is written once a time has passed.
+// after returns what is written once a time has passed; "" = nothing.
 func (p *progress) after(passed time.Duration) string {
 	if passed < progressAfter || p.shown && !p.erasable {
 		return ""
@@ -68,7 +68,7 @@ func (p *progress) after(passed time.Duration) string {
 	return line + "\n"
 }
 
-// end is what is written when the wait is over.
+// end returns what is written when the wait is over; "" = nothing.
 func (p *progress) end() string {
 	if p.shown && p.erasable {
 		return "\r\x1b[K"

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// endAfter calls end when limit has passed since ctx ended. Call the result when there is nothing
+// endAfter calls end when limit has passed since ctx ended. Call release when there is nothing
 // left to end.
 func endAfter(ctx context.Context, limit time.Duration, end func()) (release func()) {
 	done := make(chan struct{})

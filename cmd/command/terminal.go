@@ -26,7 +26,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
 }
 
-// inColours is a function that writes text, whose writer has colours if on is true.
+// inColours returns write, with colours if on is true.
 func inColours(write func(io.Writer) error, on bool) func(io.Writer) error {
 	if !on {
 		return write

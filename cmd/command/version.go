@@ -2,7 +2,7 @@ package command
 
 import "github.com/spf13/cobra"
 
-// NewVersion is the subcommand version, which prints a table.
+// NewVersion returns the subcommand version, which prints a table.
 func NewVersion(std Stdio) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
