@@ -43,10 +43,10 @@ func ExitCodes(t *testing.T, program Program, file string) {
 	}
 }
 
-// words is how many words the name of a program has.
+// words returns how many words the name of a program has.
 func words(root *cobra.Command) int { return len(strings.Fields(root.CommandPath())) }
 
-// section is what the help of a command says of exit codes.
+// section returns the section about exit codes that the help of a command must have.
 func section(c *cobra.Command) string {
 	text := "\n\nExit codes:\n"
 	for _, code := range command.ExitCodesOf(c) {
@@ -55,7 +55,7 @@ func section(c *cobra.Command) string {
 	return text + "\nUsage:\n"
 }
 
-// line is the line of a command in the page.
+// line returns the line that the page must have for a command.
 func line(c *cobra.Command) string {
 	var codes []string
 	for _, code := range command.ExitCodesOf(c) {

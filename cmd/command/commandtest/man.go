@@ -17,7 +17,7 @@ import (
 // Program makes the root command of a program, as command.Main takes it.
 type Program func(command.Stdio) *cobra.Command
 
-// answer is what a program prints for a command line. It fails the test unless the code is 0.
+// answer returns what a program prints for args. It fails the test unless the code is 0.
 func answer(t *testing.T, program Program, args ...string) string {
 	t.Helper()
 	var out, problems bytes.Buffer
@@ -27,7 +27,7 @@ func answer(t *testing.T, program Program, args ...string) string {
 	return out.String()
 }
 
-// visible are the commands of a program that are in its help, with the root.
+// visible returns the commands of a program that are in its help, the root first.
 func visible(t *testing.T, program Program) []*cobra.Command {
 	t.Helper()
 	var root *cobra.Command
@@ -76,7 +76,7 @@ func ManPages(t *testing.T, program Program) {
 	}
 }
 
-// unescaped is the text of a page without the escapes of roff.
+// unescaped returns the text of a page without the escapes of roff.
 func unescaped(page string) string { return strings.ReplaceAll(page, `\`, "") }
 
 func checkFlags(t *testing.T, c *cobra.Command, name, page string) {
