@@ -64,7 +64,8 @@ func toMarkdown(cmd *cobra.Command) {
 	}
 }
 
-// markdown is a help text as markdown: indented lines stay lines, and no other character is markup.
+// markdown returns a help text as markdown: indented lines stay lines, and no other character
+// is markup.
 func markdown(help string) string {
 	escape := strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "#", `\#`)
 	var b strings.Builder
