@@ -15,7 +15,7 @@ const (
 	yellow colour = "33"
 )
 
-// stateColour is the colour of a word of state; plain for every other text.
+// stateColour returns the colour of a word of state; plain for every other text.
 func stateColour(word string) colour {
 	switch word {
 	case "refused", "dropped", "unhealthy", "False", "Failed", "Lost", "Degraded", "error", "no":
@@ -27,7 +27,8 @@ func stateColour(word string) colour {
 	}
 }
 
-// nameColumns are the columns whose cells are names, which are anything.
+// nameColumns returns the columns whose cells are names. A name can be any text, so it has no
+// colour.
 func nameColumns() []string {
 	return []string{"NODE", "UNIT", "UNITS", "SERVICE", "GRID", "KEY", "CLOSED BY", "ENDPOINT", "PORT", "CHILD", "TEMPLATE"}
 }
@@ -35,12 +36,12 @@ func nameColumns() []string {
 // colourWriter is a writer on whose other side is a terminal that has colours.
 type colourWriter struct{ io.Writer }
 
-// Coloured makes what Table and State write to w have colours. The caller knows that w ends at a
-// terminal.
+// Coloured returns a writer to w, to which Table and State write with colours. The caller knows
+// that w ends at a terminal.
 func Coloured(w io.Writer) io.Writer { return colourWriter{w} }
 
-// State is a word of state as it is written to w, in its colour if w has colours. It must end its
-// line: the escapes have no width.
+// State returns a word of state as it is written to w, in its colour if w has colours. It must
+// end its line: the escapes have no width.
 func State(w io.Writer, word string) string {
 	if _, has := w.(colourWriter); !has {
 		return word
@@ -56,8 +57,8 @@ func paint(word string) string {
 	return "\x1b[" + string(c) + "m" + word + "\x1b[0m"
 }
 
-// painted is an aligned line in which words of state have their colours. A word is a whole cell, or
-// what is before " (" in it.
+// painted returns an aligned line in which words of state have their colours. A word is a whole
+// cell, or the part of it before " (".
 func painted(line string, columns, cells []string) string {
 	var b strings.Builder
 	for i, cell := range cells {

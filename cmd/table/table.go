@@ -69,7 +69,7 @@ func printed(cells []string) []string {
 	return all
 }
 
-// Cell is the text of a cell as it is printed.
+// Cell returns the text of a cell as it is printed.
 func Cell(text string) string {
 	if text == "" {
 		return "-"
@@ -80,7 +80,7 @@ func Cell(text string) string {
 // mostListed is how many names a list in a cell shows.
 const mostListed = 3
 
-// List is a text for a cell with the first names of a list, and how many there are besides.
+// List returns a text for a cell with the first names of a list, and how many more there are.
 func List(names []string) string {
 	if len(names) <= mostListed {
 		return strings.Join(names, ", ")
