@@ -60,8 +60,8 @@ func (a *admission) accepts(namespace string) bool {
 	return len(a.Accept) == 0 || slices.Contains(a.Accept, namespace)
 }
 
-// ownNamespace makes of the hub's Namespace one that has nothing of the hub but its name and what
-// confines its Pods.
+// ownNamespace returns the Namespace to make for the hub's: with its name and the labels that
+// confine its Pods, and nothing else of it.
 func ownNamespace(o Object) []byte {
 	var sent metav1.PartialObjectMetadata
 	if err := json.Unmarshal(o.JSON, &sent); err != nil {
@@ -87,7 +87,8 @@ func (a *admission) claim(sets []string) {
 	}
 }
 
-// admit is what of the hub's set is to be applied, and what was applied and is not withdrawn.
+// admit returns what of the hub's set is to be applied, and what is applied already and not
+// withdrawn.
 func (a *admission) admit(set string) []Object {
 	bundle, copied := a.Bundles[set], a.Copies[set]
 	if a.unread(set) {
@@ -129,23 +130,25 @@ func (a *admission) admit(set string) []Object {
 	return admitted
 }
 
-// unread: the set is not known whole, or another hub has sent it, so what is applied of it stays.
+// unread reports whether the set is not known whole, or another hub has sent it. Then what is
+// applied of it stays.
 func (a *admission) unread(set string) bool {
 	return a.Bundles[set].Unread != "" || a.Copies[set].Unread != "" || a.ofOtherHub(set)
 }
 
-// ofOtherHub: what is applied was sent by another hub. Only that one can withdraw it.
+// ofOtherHub reports whether another hub sent what is applied. Only that hub can withdraw it.
 func (a *admission) ofOtherHub(set string) bool {
 	return slices.ContainsFunc(a.Copies[set].Objects, func(o Object) bool { return o.Kind != "Namespace" && !strings.HasPrefix(o.From, a.Hub+"/") })
 }
 
-// withdrawn: the hub says that it has removed this Grid from the cluster.
+// withdrawn reports whether the hub says that it has removed this Grid from the cluster.
 func (a *admission) withdrawn(from string) bool {
 	uid, ours := strings.CutPrefix(from, a.Hub+"/")
 	return ours && slices.Contains(a.Fleet.Status.Withdrawn, uid)
 }
 
-// foreignObject is what is wrong with an object that this hub would not send; nil: nothing.
+// foreignObject returns what is wrong with an object that this hub would not send; nil:
+// nothing.
 func foreignObject(hub, name string, o Object) *v1alpha1.Problem {
 	switch o.Kind {
 	case "DeploymentGrid", "StatefulSetGrid", "ServiceGrid":
@@ -159,7 +162,7 @@ func foreignObject(hub, name string, o Object) *v1alpha1.Problem {
 	return nil
 }
 
-// obstacle is why a Grid cannot be applied; nil: it can.
+// obstacle returns why a Grid cannot be applied; nil: it can.
 func (a *admission) obstacle(set string, o Object) *v1alpha1.Problem {
 	if a.Missing.Kinds[o.Kind] {
 		return problem(ReasonKindMissing, "the cluster does not know the kind %s: install the CustomResourceDefinitions there with: kubectl apply --server-side -k deploy/crds", o.Kind)
@@ -178,12 +181,12 @@ func (a *admission) obstacle(set string, o Object) *v1alpha1.Problem {
 	return nil
 }
 
-// makes: the bundle makes the namespace.
+// makes reports whether the hub's bundle has the namespace, which is made then.
 func (a *admission) makes(set, namespace string) bool {
 	return slices.ContainsFunc(a.Bundles[set].Objects, func(o Object) bool { return o.Kind == "Namespace" && o.Name == namespace })
 }
 
-// owner is who has the name of a Grid in the cluster, for people; "": it is free, or ours.
+// owner returns who has the name of a Grid in the cluster, for people; "": it is free, or ours.
 func (a *admission) owner(set string, o Object) string {
 	if other, claimed := a.claims[o.Key]; claimed && other != (claim{set, o.From}) {
 		if !strings.HasPrefix(other.from, a.Hub+"/") {
@@ -203,7 +206,7 @@ func (a *admission) owner(set string, o Object) string {
 	return "the cluster itself"
 }
 
-// sends: the hub has a Grid with this annotation for the cluster, in this set.
+// sends reports whether the hub has a Grid with this annotation for the cluster, in this set.
 func (a *admission) sends(set, from string) bool {
 	return slices.ContainsFunc(a.Bundles[set].Objects, func(o Object) bool { return o.From == from })
 }

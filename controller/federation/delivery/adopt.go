@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// adopt takes the Grids of this hub that are in the cluster, and of which nothing else is left,
-// into the copies, while they hold namespaces of the cluster: where Flux runs was restored from a
-// backup too, and Flux must know them to remove them when the hub says so. They are those that are
+// adopt adds to the copies the Grids of this hub that are in the cluster, but in no bundle and
+// no copy, while ConditionDistributionHeld is true: where Flux runs was restored from a backup
+// too, and Flux must know them to remove them when the hub says so. They are those that are
 // reported, so at most maxStrays.
 func (a *admission) adopt() {
 	if !meta.IsStatusConditionTrue(a.Fleet.Status.Conditions, v1alpha1.ConditionDistributionHeld) {

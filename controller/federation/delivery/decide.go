@@ -27,7 +27,8 @@ type Delivery struct {
 	Problems []v1alpha1.Problem
 }
 
-// Decide decides. Without the hub everything that is applied stays applied.
+// Decide returns what to do for a cluster. Without the hub everything that is applied stays
+// applied.
 func Decide(o Observed) Delivery {
 	d := Delivery{Apply: map[string][]Object{}, Revive: map[string][]Object{}}
 	a := admission{Observed: o, claims: map[Key]claim{}, problems: map[string]v1alpha1.Problem{}, wanted: map[string]Object{}}
@@ -99,7 +100,7 @@ func (d *Delivery) goOn(name string, frozen bool, a admission) {
 	d.Revive[name] = alive
 }
 
-// names are those of all sets, sorted.
+// names returns the names of all sets, sorted.
 func (a *admission) names() []string {
 	all := maps.Clone(a.Bundles)
 	if all == nil {
@@ -109,14 +110,14 @@ func (a *admission) names() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// frozen: what is applied is not changed at all.
+// frozen reports whether what is applied must not change at all.
 func (a *admission) frozen() bool {
 	return a.Fleet == nil || a.Bundles == nil || a.Fleet.Spec.Suspend || a.replaced() ||
 		a.Fleet.DeletionTimestamp != nil && a.Fleet.Spec.OnDelete != v1alpha1.Remove
 }
 
-// suspended: Flux is to leave everything as it is. What it was told stays until it is known whether
-// this is the cluster that the hub means.
+// suspended reports whether Flux is to leave everything as it is. An earlier suspension stays
+// until it is known whether this is the cluster that the hub means.
 func (a *admission) suspended() bool {
 	switch {
 	case a.stopped():
@@ -127,10 +128,10 @@ func (a *admission) suspended() bool {
 	return false
 }
 
-// stopped: nothing is to change in the cluster, whatever has begun.
+// stopped reports whether nothing is to change in the cluster, whatever has begun.
 func (a *admission) stopped() bool { return a.replaced() || a.Fleet != nil && a.Fleet.Spec.Suspend }
 
-// replaced: the hub has heard another cluster under this name.
+// replaced reports whether the hub knows another cluster under this name.
 func (a *admission) replaced() bool {
 	return a.Fleet != nil && a.Fleet.Status.ClusterUID != "" && a.ClusterUID != "" && a.Fleet.Status.ClusterUID != a.ClusterUID
 }

@@ -25,16 +25,17 @@ func (a *admission) keep(name string, set []Object) []Object {
 	return kept
 }
 
-// mayLive: the Grid is in the cluster, or Flux may be making it at this moment. A user may have
-// removed the annotation.
+// mayLive reports whether the Grid is in the cluster, or Flux may be making it at this moment.
+// A user may have removed the annotation.
 func (a *admission) mayLive(name string, o Object) bool {
 	live, found := a.Grids[o.Key]
 	by := a.Applied[name]
 	return found && (live.From == o.From || live.From == "") || !found && by.Busy && !by.Idle
 }
 
-// asItLives is what is applied of a Grid that only waits until Flux knows it. If Flux fails, that
-// may be because of a field that is refused, and what lives is not refused.
+// asItLives returns what to apply of a Grid that stays only until Flux knows it, and notes its
+// problem. If Flux fails, it returns the Grid as it is in the cluster: Flux may fail because of
+// a refused field, and what is in the cluster is not refused.
 func (a *admission) asItLives(name string, o Object) Object {
 	live := a.Grids[o.Key]
 	switch by := a.Applied[name]; {

@@ -13,7 +13,7 @@ import (
 	"gridproxy/controller/api/v1alpha1"
 )
 
-// clusterProblems are those of the cluster as a whole.
+// clusterProblems returns the problems of the cluster as a whole.
 func (a *admission) clusterProblems() []v1alpha1.Problem {
 	var all []v1alpha1.Problem
 	if a.EngineMissing != "" {
@@ -55,7 +55,8 @@ func (a *admission) clusterProblems() []v1alpha1.Problem {
 // maxProblems is how many problems of a cluster are reported.
 const maxProblems = 10
 
-// reports are about every Grid that the hub wants here, and about every one that is here from it.
+// reports returns a report, by its name, about every Grid that the hub wants here, and about
+// those here that have the hub's annotation.
 func (a *admission) reports(apply map[string][]Object) map[string]v1alpha1.GridReportSpec {
 	failures := map[string]string{}
 	for name, set := range apply {
@@ -103,7 +104,7 @@ func (a *admission) reports(apply map[string][]Object) map[string]v1alpha1.GridR
 // maxStrays is how many Grids are reported that the hub neither sends nor asks about.
 const maxStrays = 20
 
-// asked: the hub has listed or withdrawn a Grid with this annotation.
+// asked reports whether the hub has listed or withdrawn a Grid with this annotation.
 func (a *admission) asked(from string) bool {
 	uid, ours := strings.CutPrefix(from, a.Hub+"/")
 	if !ours || a.Fleet == nil {
@@ -157,7 +158,8 @@ func (a *admission) report(o Object, failure string) v1alpha1.GridReportSpec {
 	return fit(r)
 }
 
-// applyFailed passes on what Flux says. The remedy is at the beginning, which is never cut.
+// applyFailed returns a problem with Flux's message. The remedy is at the beginning, which is
+// never cut.
 func applyFailed(failure string) *v1alpha1.Problem {
 	return problem(ReasonApplyFailed, "Flux fails; if it does not know a field, run there: kubectl apply --server-side -k deploy/crds; it says: %s", failure)
 }
@@ -202,8 +204,9 @@ func withoutHalf(states map[string]v1.State) map[string]v1.State {
 	return half
 }
 
-// ReportName is the name of the report about a Grid: kind, namespace and name, or a hash where that
-// is too long. The UID in it keeps two Grids that want one name apart.
+// ReportName returns the name of the report about a Grid: kind, namespace and name, or a hash
+// where that is too long. A hash of from, which has the UID, keeps two Grids that want one name
+// apart.
 func ReportName(key Key, from string) string {
 	sum := sha256.Sum256([]byte(from))
 	name := strings.ToLower(key.Kind) + "." + key.Namespace + "." + key.Name
