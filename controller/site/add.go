@@ -93,10 +93,10 @@ func all[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, _ T) []reconcile.Request { return everything })
 }
 
-// ByObject are options for the manager's cache: Nodes are cut down to what is read of them. What
-// package grid reads, labels and whether a Node is ready, is a part of that, so both have one
-// cache. Services of which only the metadata is read keep the annotation topologyKeys alone;
-// others is for those that are read whole, nil: they stay as they are.
+// ByObject returns options for the manager's cache. Nodes are cut down to what is read of them.
+// What package grid reads, labels and whether a Node is ready, is a part of that, so both have
+// one cache. Services that are read as metadata only keep the annotation topologyKeys alone.
+// others transforms Services that are read whole; if it is nil, they stay as they are.
 func ByObject(others toolscache.TransformFunc) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Node{}: {Transform: trim},

@@ -260,7 +260,7 @@ func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.
 	return nil
 }
 
-// guarded is the metadata of a step's patch with uid and resourceVersion.
+// guarded returns the metadata of a step's patch with uid and resourceVersion.
 func guarded(s assign.Patch) map[string]any {
 	metadata := map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion}
 	if said, ok := s.Main["metadata"].(map[string]any); ok {

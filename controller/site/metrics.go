@@ -19,7 +19,7 @@ type Metrics struct {
 	summary                           atomic.Pointer[assign.Summary]
 }
 
-// NewMetrics is metrics of no unit and no group yet.
+// NewMetrics returns metrics without any unit or group.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		unitNodes: prometheus.NewDesc(metricsPrefix+"_unit_nodes",
@@ -35,7 +35,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Describe is for the registry.
+// Describe sends the descriptions of all metrics to the registry.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	to <- m.unitNodes
 	to <- m.conditions
@@ -43,7 +43,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	m.writes.Describe(to)
 }
 
-// Collect is for the registry.
+// Collect sends the values of all metrics to the registry.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.writes.Collect(to)
 	summary := m.summary.Load()

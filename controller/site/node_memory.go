@@ -22,8 +22,9 @@ type nodeMemory struct {
 
 func newNodeMemory() *nodeMemory { return &nodeMemory{read: map[types.UID]assign.Node{}} }
 
-// expect says which units the next decision is about. It is called before Nodes are listed, so that
-// a change of a Node that does not matter to the units before is in that list.
+// expect remembers which annotations of Nodes the next decision, about units, reads. It is
+// called before Nodes are listed, so that a change of a Node that does not matter to the units
+// before is in that list.
 func (m *nodeMemory) expect(units []*v1alpha2.NodeUnit) {
 	keys := assign.ReadAnnotations(units)
 	m.annotations.Store(&keys)

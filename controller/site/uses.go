@@ -186,7 +186,7 @@ func (u *uses) add(ctx context.Context, s *useSource, all *assign.Uses, last map
 	})
 }
 
-// newService is a Service of which only the metadata is read.
+// newService returns the object by which only the metadata of Services is read.
 func newService() *metav1.PartialObjectMetadata {
 	s := &metav1.PartialObjectMetadata{}
 	s.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
