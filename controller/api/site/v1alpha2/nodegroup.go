@@ -126,7 +126,7 @@ type NodeGroupList struct {
 	Items           []NodeGroup `json:"items"`
 }
 
-// Units are the names of the units that the group lists, whichever spelling says it.
+// Units returns the names of the units that the group lists, in either spelling.
 func (s *NodeGroupSpec) Units() []string {
 	if len(s.NodeUnits) > 0 {
 		return s.NodeUnits
@@ -134,7 +134,7 @@ func (s *NodeGroupSpec) Units() []string {
 	return s.NodeUnitsOld
 }
 
-// FindKeys are the label keys by which the group finds units, whichever spelling says it.
+// FindKeys returns the label keys by which the group finds units, in either spelling.
 func (s *NodeGroupSpec) FindKeys() FindKeys {
 	if len(s.AutoFindNodeKeys) > 0 {
 		return s.AutoFindNodeKeys

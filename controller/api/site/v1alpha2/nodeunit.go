@@ -181,7 +181,7 @@ type NodeUnitList struct {
 	Items           []NodeUnit `json:"items"`
 }
 
-// Set is what the unit's Nodes get, whichever spelling says it, v1alpha1's spec.taints included. It
+// Set returns what the unit's Nodes get, in either spelling, with v1alpha1's spec.taints. It
 // shares its maps with the spec.
 func (s *NodeUnitSpec) Set() SetNode {
 	var set SetNode

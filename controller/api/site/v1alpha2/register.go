@@ -12,7 +12,7 @@ const (
 	Version = "v1alpha2"
 )
 
-// GroupVersion is site.superedge.io/v1alpha2.
+// GroupVersion returns site.superedge.io/v1alpha2.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
 
 // AddToScheme makes a scheme know NodeUnit, NodeGroup and their lists.

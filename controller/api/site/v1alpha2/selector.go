@@ -21,7 +21,7 @@ type Selector struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// Empty says that the selector selects nothing. So does one that is missing.
+// Empty reports whether the selector selects nothing. A nil selector is empty too.
 func (s *Selector) Empty() bool {
 	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions)+len(s.Annotations) == 0
 }

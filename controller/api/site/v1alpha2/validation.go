@@ -20,7 +20,7 @@ import (
 // name of a label key.
 const MaxName = validation.LabelValueMaxLength
 
-// ValidateName says what is wrong with the name of a unit or group.
+// ValidateName returns an error if the name of a unit or group is too long; nil if it is valid.
 func ValidateName(name string) *field.Error {
 	if len(name) > MaxName {
 		return field.TooLong(field.NewPath("metadata", "name"), name, MaxName)
@@ -28,8 +28,8 @@ func ValidateName(name string) *field.Error {
 	return nil
 }
 
-// Usable is the part of what the Nodes should get that can be set on a Node, and what cannot. One
-// invalid label would make the API server refuse all of them. The errors are sorted by field.
+// Usable returns the part of s that can be set on a Node, and an error for each other entry,
+// sorted by field. One invalid label would make the API server refuse all labels.
 func (s SetNode) Usable() (SetNode, field.ErrorList) {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "setNode")
