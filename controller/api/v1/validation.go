@@ -30,16 +30,16 @@ const (
 		"a spec with a Pod template belongs in a DeploymentGrid or StatefulSetGrid"
 )
 
-// Validate says what is wrong with the Grid. It checks the rules of the CRD, for Grids that were
-// stored before there were rules or that no API server has seen. An entry of templates that names
-// nothing in templatePool is not an error here, because it concerns its unit alone. The errors are
-// sorted by field.
+// Validate returns what is wrong with the Grid, sorted by field; nil if it is valid. It checks
+// the rules of the CRD, for Grids that were stored before there were rules or that no API
+// server has seen. An entry of templates that names nothing in templatePool is not an error
+// here, because it concerns its unit alone.
 func (g *DeploymentGrid) Validate() field.ErrorList { return g.Spec.validate() }
 
-// Validate says what is wrong with the Grid, as DeploymentGrid's does.
+// Validate returns what is wrong with the Grid, as DeploymentGrid's does.
 func (g *StatefulSetGrid) Validate() field.ErrorList { return g.Spec.validate() }
 
-// Validate says what is wrong with the Grid, as DeploymentGrid's does.
+// Validate returns what is wrong with the Grid, as DeploymentGrid's does.
 func (g *ServiceGrid) Validate() field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateKey(spec.Child("gridUniqKey"), g.Spec.GridUniqKey)
