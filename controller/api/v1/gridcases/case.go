@@ -43,7 +43,8 @@ func Read(t testing.TB) []Case {
 	return all
 }
 
-// Refusal is what the API server says, "" if it accepts the Grid.
+// Refusal returns the message with which the API server refuses the Grid; "" if it accepts the
+// Grid.
 func (c Case) Refusal() string {
 	if c.Server != "" {
 		return c.Server
@@ -51,7 +52,7 @@ func (c Case) Refusal() string {
 	return c.Message
 }
 
-// Object is the Grid as JSON. It is called grid in the namespace default.
+// Object returns the Grid as JSON. Its name is grid, and its namespace default.
 func (c Case) Object(t testing.TB) []byte {
 	t.Helper()
 	object := map[string]any{
