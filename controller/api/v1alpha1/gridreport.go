@@ -66,8 +66,8 @@ type GridReportSpec struct {
 	States map[string]v1.State `json:"states,omitempty"`
 }
 
-// Size is how many bytes the report has as JSON; one that cannot be written has more than
-// MaxReport.
+// Size returns how many bytes the report has as JSON; more than MaxReport if it cannot be
+// encoded.
 func (r *GridReportSpec) Size() int {
 	text, err := json.Marshal(r)
 	if err != nil { // a state that is no JSON

@@ -12,7 +12,7 @@ const (
 	Version = "v1alpha1"
 )
 
-// GroupVersion is superedge.io/v1alpha1.
+// GroupVersion returns superedge.io/v1alpha1.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
 
 // AddToScheme makes a scheme know the three kinds and their lists.
