@@ -51,7 +51,7 @@ func Pack(objects [][]byte) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// exceeded is what of the bounds of Unpack the files exceed.
+// exceeded returns an error if the files exceed a bound of Unpack; nil if they do not.
 func exceeded(files []file) error {
 	if len(files) > MaxFiles {
 		return fmt.Errorf("packing objects: there are %d of them, above the bound of %d", len(files), MaxFiles)
@@ -89,8 +89,8 @@ func writeTar(w io.Writer, files []file) error {
 	return archive.Close()
 }
 
-// fileName is <kind>-<name> of an object, without an extension, in which only characters are left
-// that any file system takes.
+// fileName returns <kind>-<name> of an object, without an extension and only with characters
+// that any file system accepts. The end of a long name becomes a hash.
 func fileName(object []byte) (string, error) {
 	var o struct {
 		Kind     string `json:"kind"`
@@ -117,14 +117,14 @@ func fileName(object []byte) (string, error) {
 	return name[:maxFileName/2] + "-" + hex.EncodeToString(sum[:8]), nil
 }
 
-// Digest is "sha256:" and the SHA-256 of an archive in hexadecimal digits.
+// Digest returns "sha256:" and the SHA-256 of an archive in hexadecimal digits.
 func Digest(archive []byte) string {
 	sum := sha256.Sum256(archive)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Weight is about how many bytes an object adds to an archive. Together the objects of an archive
-// take less, since they resemble each other.
+// Weight returns about how many bytes an object adds to an archive. Together the objects of an
+// archive take less, since they resemble each other.
 func Weight(object []byte) int {
 	var n counter
 	zipped := gzip.NewWriter(&n)
