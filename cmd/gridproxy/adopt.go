@@ -81,8 +81,8 @@ func sharesNamespaces(proc, process string) bool {
 	return true
 }
 
-// daemonFlags are the flags of a running daemon, by the file with its command line. nil = the
-// process is no daemon, or its command line cannot be read.
+// daemonFlags returns the flags of a running daemon, by the file with its command line. It
+// returns nil if the process is no daemon, or its command line cannot be read.
 func daemonFlags(file string) []string {
 	text, err := regularfile.Read(file, maxCommandLineBytes)
 	if err != nil {
@@ -91,7 +91,8 @@ func daemonFlags(file string) []string {
 	return flagsOf(text)
 }
 
-// flagsOf are the flags in a command line from /proc, in which a zero byte ends each word.
+// flagsOf returns the flags of a daemon in a command line from /proc, in which a zero byte ends
+// each word. It returns nil for another command line.
 func flagsOf(text []byte) []string {
 	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 	if len(words) < 2 || path.Base(words[0]) != "gridproxy" || words[1] != "run" {
@@ -103,7 +104,7 @@ func flagsOf(text []byte) []string {
 	return words[2:]
 }
 
-// optionsOf are the options of a daemon with these flags, without its --config.
+// optionsOf returns the options of a daemon with these flags, without its --config.
 func optionsOf(words []string) (options.Options, error) {
 	o := options.Defaults()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)

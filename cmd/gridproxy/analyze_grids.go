@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// withGrids is the Snapshot and the Grids of the source. Those of a cluster may be of one namespace
-// only. It prints the warnings.
+// withGrids returns the Snapshot and the Grids of the source, and prints the warnings. If a
+// namespace is given, it reads only the Grids there from a cluster.
 func (in *inputs) withGrids(ctx context.Context, stdin io.Reader, namespace string) (s topology.Snapshot, grids []gridspec.Grid, err error) {
 	var kinds []schema.GroupVersionKind
 	for _, k := range gridspec.Kinds() {
@@ -45,7 +45,7 @@ func (in *inputs) withGrids(ctx context.Context, stdin io.Reader, namespace stri
 	return s, grids, err
 }
 
-// gridsIn are the Grids of manifests.
+// gridsIn returns the Grids of manifests.
 func gridsIn(all []manifest.Raw) ([]gridspec.Grid, error) {
 	var grids []gridspec.Grid
 	for _, raw := range all {
@@ -62,7 +62,7 @@ func gridsIn(all []manifest.Raw) ([]gridspec.Grid, error) {
 	return grids, nil
 }
 
-// gridsOf are the Grids of a cluster. denied is as in clusterlist.GridServer.Grids.
+// gridsOf returns the Grids of a cluster. denied is as in clusterlist.GridServer.Grids.
 func gridsOf(ctx context.Context, o options.Options, namespace string) (grids []gridspec.Grid, denied string, err error) {
 	config, err := restConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
 	if err != nil {

@@ -108,7 +108,7 @@ func cleanUp(ctx context.Context, o options.Options, flags cleanupFlags, std com
 	return err
 }
 
-// describeRemoval has a line for each place where something was removed, or would be.
+// describeRemoval returns a line for each place where something was removed, or would be.
 func describeRemoval(r rules.Removal) string {
 	if len(r.Items) == 0 {
 		return "nothing to remove: nothing of gridproxy or kube-proxy is here\n"
@@ -135,8 +135,8 @@ func describeRemoval(r rules.Removal) string {
 	return b.String() + "\n"
 }
 
-// besideAnother is an error if the daemon runs beside another proxy, whose rules a cleanup with
-// these options would remove.
+// besideAnother returns an error if the daemon runs beside another proxy, whose rules a cleanup
+// with these options would remove.
 func besideAnother(o options.Options, daemon runningDaemon) error {
 	if o.ServiceProxyName != "" {
 		return nil

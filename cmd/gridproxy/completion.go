@@ -99,7 +99,7 @@ func (in *inputs) eachName(ctx context.Context, path string, add func(namespace,
 	return nil
 }
 
-// eachSavedName is eachName of a saved state.
+// eachSavedName calls add as eachName does, with the objects of a saved state.
 func (in *inputs) eachSavedName(path string, add func(namespace, name string) bool) error {
 	read, err := watch.ReadState(in.FromState)
 	if err != nil {

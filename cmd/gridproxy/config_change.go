@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// configWatch is how the file of --config is watched; nil = there is none, or it is a pipe, which
-// cannot be read again.
+// configWatch returns how to watch the file of --config. It returns nil if there is none, or if
+// it is a pipe, which cannot be read again.
 func configWatch(in *inputs, log *slog.Logger) *watch.FileConfig {
 	if in.ConfigFile == "" {
 		return nil
@@ -58,9 +58,10 @@ func (in *inputs) acceptConfig(text []byte) error {
 	return nil
 }
 
-// awaitConfigChange is an error once the file of --config has other content than at the start. As
-// in kube-proxy, the process then ends as failed, and whatever starts it again makes it read the
-// new content. Flags cannot be changed while the daemon runs.
+// awaitConfigChange waits until the file of --config has other content than at the start, and
+// then returns an error. As in kube-proxy, the process ends as failed, and whatever starts it
+// again makes it read the new content. Flags cannot be changed while the daemon runs. If the file
+// is not watched, or if ctx ends first, it returns nil.
 func (d *daemon) awaitConfigChange(ctx context.Context) error {
 	if d.config == nil || !watch.FileChanged(ctx, *d.config) {
 		return nil

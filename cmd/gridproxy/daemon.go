@@ -130,8 +130,8 @@ func flows(o options.Options, kernel driver.Running) syncer.Flows {
 	return &quarantineFlows{Flows: &conntrack.Cleaner{}, quarantined: kernel.Findings.Quarantine}
 }
 
-// observers are called after each run, in this order. What /readyz vouches for comes before it:
-// loopback routing for NodePorts, and health-check node ports.
+// observers returns the observers of each run, in the order of their calls. What /readyz vouches
+// for comes before healthz: loopback routing for NodePorts, and health-check node ports.
 func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
 	var recorder event.Recorder
 	if d.events != nil {
@@ -167,8 +167,8 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 	}, watching...)
 }
 
-// reservedNow are the addresses that no Service may take. A kubeconfig that is missing at the start
-// names them later.
+// reservedNow returns the addresses that no Service may take. It returns nil before the first
+// connection: a kubeconfig that is missing at the start names them later.
 func (d *daemon) reservedNow() []netip.AddrPort {
 	if servers := d.reserved.Load(); servers != nil {
 		return *servers
@@ -199,7 +199,7 @@ func newMetrics(registry *prometheus.Registry, counts metrics.Kernel) *metrics.M
 	return metrics.New(registry, time.Now(), counts)
 }
 
-// named has kube-proxy's names too, if the options ask for them.
+// named returns g, with kube-proxy's names too if the options ask for them.
 func named(g prometheus.Gatherer, o options.Options) prometheus.Gatherer {
 	if o.KubeProxyMetrics {
 		return metrics.WithKubeProxyNames(g)

@@ -81,8 +81,8 @@ func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// snapshot is the present state of the cluster, with what this machine says: its addresses, and
-// which API proxies answer.
+// snapshot returns the present state of the cluster, with what this machine knows: its
+// addresses, and which API proxies answer.
 func (l *diffRun) snapshot(ctx context.Context) (s topology.Snapshot, err error) {
 	if l.list != nil {
 		s, err = l.list.snapshot()

@@ -90,7 +90,7 @@ func prepare(redirect *dnsredirect.Redirect, addrs []netip.Addr) {
 	}
 }
 
-// prevents is why the rules lead no query of a family.
+// prevents returns why the rules lead no query of a family. "" means that nothing prevents it.
 func (n *nodeDNS) prevents(f rules.Family) string {
 	if lacking := n.lacking.Load(); lacking == nil || !lacking[f] {
 		return ""
@@ -137,7 +137,7 @@ func (n *nodeDNS) leaving() bool {
 	return slices.ContainsFunc(n.server.Clients(), func(c localdns.Client) bool { return len(c.Serving) == 0 })
 }
 
-// reportDNS says that something about the DNS of this node is wrong.
+// reportDNS logs what is wrong with the DNS of this node, and sends it as an Event.
 func (d *daemon) reportDNS(reason, text string) {
 	d.log.Error(text)
 	if d.events != nil {
@@ -324,7 +324,7 @@ func (n *nodeDNS) note(view topology.DNSView) {
 	n.names.Store(&now)
 }
 
-// counts is what metrics say.
+// counts returns what the metrics of DNS show.
 func (n *nodeDNS) counts() metrics.DNS {
 	var now metrics.DNS
 	if names := n.names.Load(); names != nil {

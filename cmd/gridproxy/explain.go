@@ -263,8 +263,8 @@ func explainService(ctx context.Context, in *inputs, name types.NamespacedName, 
 	return command.PrintAs(std.Out, o.Output, e, e.WriteTable)
 }
 
-// daemonNotes are what the daemon of this machine, if it is that of the Node, enforces otherwise
-// than an API server says. It is asked at its socket; where none answers there are none.
+// daemonNotes returns what the daemon of this machine, if it is that of the Node, enforces
+// otherwise than an API server says. It returns nothing if no daemon answers at the socket.
 func daemonNotes(ctx context.Context, o options.Options, service types.NamespacedName) []string {
 	if o.StatusSocket == "" || len(o.Manifests) > 0 {
 		return nil

@@ -46,14 +46,14 @@ func (in *inputs) readState(node string) error {
 	return nil
 }
 
-// savedSnapshot is the saved state with the addresses of its Node object.
+// savedSnapshot returns the saved state with the addresses of its Node object.
 func (in *inputs) savedSnapshot() topology.Snapshot {
 	s := *in.saved
 	s.Host = topology.HostOfNode(s.Self)
 	return s
 }
 
-// stateLine says from when and where the saved state is.
+// stateLine returns a line with the time and the file of the saved state.
 func (in *inputs) stateLine() string {
 	return fmt.Sprintf("saved %s, read from %s", in.saved.Saved.UTC().Format(time.RFC3339), in.FromState)
 }

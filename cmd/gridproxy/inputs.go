@@ -33,7 +33,7 @@ func (in *inputs) declare(cmd *cobra.Command, show ...options.Group) {
 	in.completeNode(cmd)
 }
 
-// read is the PreRunE of a command: it completes the options, and checks them.
+// read completes the options, and checks them. It serves as PreRunE of a command.
 func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 	node, err := checkFromState(cmd.Flags())
 	if err != nil {

@@ -60,7 +60,7 @@ func openListing(ctx context.Context, o options.Options, allServices bool) (*lis
 	}
 }
 
-// snapshot is the last known state of the cluster; an error if the connection has a problem.
+// snapshot returns the last known state of the cluster. A problem of the connection is an error.
 func (l *listing) snapshot() (topology.Snapshot, error) {
 	if err := l.problem(); err != nil {
 		return topology.Snapshot{}, fmt.Errorf("reading Services, EndpointSlices and Nodes from API server %s: %w; check that it answers, and what --kubeconfig, --master or --api-servers say of it", l.server, err)

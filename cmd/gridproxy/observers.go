@@ -91,7 +91,8 @@ func (o *memoryObserver) Synced(r syncer.Result) {
 	}
 }
 
-// heapInUse is memoryObserver.heap of this process.
+// heapInUse returns how many bytes of this process's heap are in use or could be returned, for
+// memoryObserver.heap.
 func heapInUse() uint64 {
 	classes := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 	metrics.Read(classes)

@@ -44,10 +44,10 @@ func (o *otherProxyObserver) Synced(r syncer.Result) {
 	}
 }
 
-// suspected is asked by metrics.
+// suspected reports, for metrics, whether another proxy is suspected.
 func (o *otherProxyObserver) suspected() bool { return o.state.Suspected }
 
-// now is asked by status.
+// now returns, for status, what the previous runs have shown.
 func (o *otherProxyObserver) now() otherproxy.State { return o.state }
 
 // lookForOtherProxy makes the observer of another proxy. A shadow has none, because it repairs
@@ -64,7 +64,7 @@ func (d *daemon) lookForOtherProxy(o options.Options, kernel driver.Running) {
 	}
 }
 
-// counts is what metrics ask of the driver and of the daemon.
+// counts returns what metrics ask of the driver and of the daemon.
 func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	counts := kernel.Counts()
 	if d.otherProxy != nil {

@@ -84,7 +84,7 @@ func startsFromDisk(o options.Options, log *slog.Logger) bool {
 	return ok
 }
 
-// nodePortsOf are the rules of a node without Services. They show whether NodePorts answer on
+// nodePortsOf returns the rules of a node without Services. They show whether NodePorts answer on
 // loopback before any Service is read. The unspecified address stands for the Node object's IPv4
 // address, which is not known here and is no loopback address.
 func nodePortsOf(here topology.Host, o options.Options) rules.Ruleset {
@@ -108,8 +108,8 @@ func routeLocalnet(guard driver.Guard, beside bool, log *slog.Logger) error {
 	return nil
 }
 
-// readOnly is an error if a setting failed for lack of privilege. Every privileged container can
-// write to /proc/sys, but some cannot write to /sys.
+// readOnly returns an error if a setting failed for lack of privilege, and nil otherwise. Every
+// privileged container can write to /proc/sys, but some cannot write to /sys.
 func readOnly(failed []error) error {
 	var denied []error
 	for _, err := range failed {

@@ -47,8 +47,9 @@ func checksWithout(checks []rules.HealthCheck, quarantined []event.Quarantined) 
 // evidenceLimit is how long explain reads the kernel's rules.
 const evidenceLimit = 30 * time.Second
 
-// evidenceHere is which Services this machine's kernel refuses, by its rules. It is empty if this
-// machine is not the Node that is explained, or if this process may not read the rules.
+// evidenceHere returns which Services this machine's kernel refuses, by its rules. The result
+// is empty if this machine is not the Node that is explained, or if this process may not read
+// the rules.
 func evidenceHere(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	if here, err := nodeName(""); err != nil || here != o.NodeName || os.Geteuid() != 0 {
 		return explain.Evidence{}, nil

@@ -33,7 +33,7 @@ func (f *quarantineFlows) Clean(
 	return f.Flows.Clean(ctx, f.enforced(want), view, synced, force)
 }
 
-// enforced is want without the endpoints of quarantined Services.
+// enforced returns want without the endpoints of quarantined Services.
 func (f *quarantineFlows) enforced(want rules.Ruleset) rules.Ruleset {
 	families := map[topology.ServicePortName]closedFlows{}
 	for _, q := range f.quarantined() {

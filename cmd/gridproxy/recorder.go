@@ -36,7 +36,7 @@ func newRecorder(ctx context.Context, node string) (*recorder, error) {
 	return &recorder{EventRecorder: b.NewRecorder(scheme, source), close: b.Shutdown, sink: sink}, nil
 }
 
-// connect says where Events go from now on. Nothing is sent before.
+// connect sets the API server that Events go to. Before the first call none is sent.
 func (r *recorder) connect(config *rest.Config, shared *http.Client) error {
 	client, err := watch.ForGroup(config, shared, r.sink.scheme, corev1.SchemeGroupVersion)
 	if err != nil {

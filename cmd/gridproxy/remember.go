@@ -27,8 +27,8 @@ func (d *daemon) loadState(o options.Options) (saved state.State, ok bool) {
 	return saved, ok
 }
 
-// stateOf is where the daemon saves; nil = nowhere. Manifests are on disk already, and a shadow
-// leaves what another proxy saves alone.
+// stateOf returns where the daemon saves its state, or nil if it saves none. Manifests are on
+// disk already, and a shadow leaves what another proxy saves alone.
 func stateOf(o options.Options) *watch.Store {
 	if len(o.Manifests) > 0 || o.Shadow || o.StateDir == "" {
 		return nil

@@ -98,7 +98,7 @@ func renderSource(ctx context.Context, in *inputs, std command.Stdio) error {
 	return command.Flush(std.Out, text)
 }
 
-// render is the text of the rules, with warnings for the operator.
+// render returns the text of the rules, with warnings for the operator.
 func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	view := topology.Resolve(s, o.Topology())
 	want := rules.Compile(view, rulesConfig(o))
@@ -110,7 +110,7 @@ func render(s topology.Snapshot, o options.Options) (text []byte, warnings []str
 	return b.Bytes(), warnings, nil
 }
 
-// doubts are warnings about a Snapshot that is valid but probably a mistake.
+// doubts returns warnings about a Snapshot that is valid but probably a mistake.
 func doubts(s topology.Snapshot, v topology.View) []string {
 	var doubts []string
 	switch unknown := unknownNode(s); {
@@ -133,7 +133,7 @@ func doubts(s topology.Snapshot, v topology.View) []string {
 	return doubts
 }
 
-// assumedProxies are warnings that API proxies are taken for ones that answer.
+// assumedProxies returns a warning for each API proxy that is assumed to answer.
 func assumedProxies(all []*topology.Slice) (warnings []string) {
 	for _, addr := range topology.APIProxies(all) {
 		warnings = append(warnings, "Service default/kubernetes: "+explain.AssumedProxy(addr))
@@ -141,7 +141,7 @@ func assumedProxies(all []*topology.Slice) (warnings []string) {
 	return warnings
 }
 
-// unknownNode is a warning if the source does not have the Node of a Snapshot.
+// unknownNode returns a warning if the source does not have the Node of a Snapshot, else "".
 func unknownNode(s topology.Snapshot) string {
 	if _, known := s.Nodes[s.Node]; known {
 		return ""

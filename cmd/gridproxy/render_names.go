@@ -12,7 +12,8 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// renderNames is the text of what DNS says on the Snapshot's node, with warnings for the operator.
+// renderNames returns, as text, what DNS answers on the Snapshot's node, with warnings for the
+// operator.
 func renderNames(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	if s.Namespaces == nil {
 		return nil, nil, errNoNames()
@@ -70,7 +71,8 @@ func portTexts(ports []dnsview.Port) string {
 	return strings.Join(texts, ",")
 }
 
-// errNoNames is about a saved state: other sources are asked for names.
+// errNoNames returns the error for a saved state without names. Other sources are asked for
+// names.
 func errNoNames() error {
 	return errors.New("the state has no names: the daemon that saved it ran without --local-dns; give --manifests, or an API server")
 }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// rulesConfig are the options of rules.Compile, with the addresses of the API servers that this
-// process uses, which no Service may take. Every command that compiles rules uses it.
+// rulesConfig returns the options of rules.Compile, with the addresses of the API servers that
+// this process uses, which no Service may take. Every command that compiles rules uses it.
 func rulesConfig(o options.Options) rules.Config {
 	c := o.Rules()
 	for _, server := range apiServers(o) {
@@ -26,8 +26,8 @@ func rulesConfig(o options.Options) rules.Config {
 	return c
 }
 
-// apiServers are the servers that restConfig connects to, as HOST:PORT. None for a kubeconfig that
-// cannot be read: connecting reports that error.
+// apiServers returns the servers that restConfig connects to, as HOST:PORT. It returns nil for
+// manifests, and for a kubeconfig that cannot be read: connecting reports that error.
 func apiServers(o options.Options) []string {
 	switch {
 	case len(o.Manifests) > 0:

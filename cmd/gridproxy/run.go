@@ -197,7 +197,7 @@ func adjustOOMScore(score *int16, log *slog.Logger) {
 	}
 }
 
-// percentAfterStart is how much the heap may grow after the first run.
+// percentAfterStart returns by how many percent the heap may grow after the first run.
 func percentAfterStart(o options.Options) int {
 	if o.DNS.Enabled {
 		return gcPercentWithNames

@@ -33,7 +33,7 @@ type server struct {
 	hardFail bool                // a failure is an error of run
 }
 
-// portServer is a server at a TCP port.
+// portServer returns a server of handler at a TCP port.
 func portServer(name, flag, addr string, handler http.Handler, hardFail bool) server {
 	return server{
 		name: name, flag: flag, addr: addr, remedy: "free the port", hardFail: hardFail,

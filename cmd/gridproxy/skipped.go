@@ -15,8 +15,8 @@ import (
 // maxSkipped is for how many kinds it is said that their objects are skipped.
 const maxSkipped = 10
 
-// skipped has a line for each kind of which manifests hold objects that a command does not use. It
-// is pure.
+// skipped returns a line for each kind of object in manifests that a command does not use, and
+// one line for all beyond maxSkipped kinds. It is pure.
 func skipped(counts map[schema.GroupKind]int) []string {
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b schema.GroupKind) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group))

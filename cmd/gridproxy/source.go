@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// snapshot is readSnapshot, which prints the warnings, or the saved state.
+// snapshot returns the saved state, or what readSnapshot reads, whose warnings it prints.
 func (in *inputs) snapshot(ctx context.Context, stdin io.Reader) (topology.Snapshot, error) {
 	if in.saved != nil {
 		return in.savedSnapshot(), nil
@@ -32,7 +32,8 @@ func (in *inputs) snapshot(ctx context.Context, stdin io.Reader) (topology.Snaps
 	return s, err
 }
 
-// allNodes is a Snapshot of no node in particular, which has the labels of all Nodes.
+// allNodes returns a Snapshot of no node in particular, with the labels of all Nodes. A source
+// without Nodes is an error.
 func (in *inputs) allNodes(ctx context.Context, stdin io.Reader) (topology.Snapshot, error) {
 	in.NodeName = ""
 	s, err := in.snapshot(ctx, stdin)
@@ -50,8 +51,8 @@ func readSnapshot(ctx context.Context, o options.Options, in io.Reader, problems
 	return s, warnings, err
 }
 
-// readSource is readSnapshot, with the objects of further kinds that the manifests hold. A warning
-// for each other kind says how many objects are skipped.
+// readSource reads as readSnapshot does, and returns the objects of further kinds in manifests
+// too. A warning for each other kind says how many objects are skipped.
 func readSource(ctx context.Context, o options.Options, in io.Reader, problems io.Writer, further ...schema.GroupVersionKind) (s topology.Snapshot, raw []manifest.Raw, warnings []string, err error) {
 	defer command.Waiting(problems, waitingFor(o))()
 	if len(o.Manifests) > 0 {
@@ -71,7 +72,7 @@ func readSource(ctx context.Context, o options.Options, in io.Reader, problems i
 	return s, raw, warnings, err
 }
 
-// waitingFor is what a command waits for while it reads its source.
+// waitingFor returns what a command waits for while it reads its source, for a message.
 func waitingFor(o options.Options) string {
 	if len(o.Manifests) > 0 {
 		return "reading the manifests"
@@ -89,7 +90,7 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 	return l.snapshot()
 }
 
-// restConfig is the connection to the API server. Servers that are abandoned are logged.
+// restConfig returns how to connect to the API server. Servers that are abandoned are logged.
 func restConfig(o options.Options, log *slog.Logger) (config *rest.Config, err error) {
 	switch {
 	case o.Kubeconfig != "":
@@ -115,8 +116,8 @@ func restConfig(o options.Options, log *slog.Logger) (config *rest.Config, err e
 	return config, nil
 }
 
-// checkSource is an error if the daemon would not start because of a path or address in its flags.
-// Without them nothing is checked: preparing a machine needs no source.
+// checkSource returns an error if the daemon would not start because of a path or address in its
+// flags. Without them it checks nothing: preparing a machine needs no source.
 func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 	if len(o.Manifests) > 0 {
 		_, _, err := manifest.Read(o.Manifests, in)
@@ -205,7 +206,7 @@ func (d *daemon) reportRead(warnings []string, err error) {
 	}
 }
 
-// lost is since when the source cannot be read.
+// lost returns since when and why the source cannot be read. The zero value means that it can.
 func (d *daemon) lost() watch.Loss {
 	switch loss := d.unreadable.Load(); {
 	case d.cluster != nil:

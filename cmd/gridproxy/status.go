@@ -73,7 +73,7 @@ func printStatus(ctx context.Context, o options.Options, std command.Stdio) erro
 	return command.Finding{Problems: errors.Join(problems...)}
 }
 
-// socketServer is the server at the status socket. A daemon without it only lacks the command.
+// socketServer returns the server at the status socket. Without it only the command is missing.
 func socketServer(path string, publisher *status.Publisher) server {
 	return server{
 		name: statusServer, flag: "status-socket", addr: path, remedy: "gridproxy status cannot ask this daemon; make the path available",

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newVersion is the subcommand version, in all formats.
+// newVersion returns the subcommand version, which prints all formats.
 func newVersion(std command.Stdio) *cobra.Command {
 	o := new(options.Defaults())
 	cmd := command.NewVersion(std)
