@@ -49,7 +49,7 @@ type Port struct {
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
-// String is the port in the table, such as "http 80/TCP".
+// String returns the port as in the table, such as "http 80/TCP".
 func (p Port) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %d/%s", p.Name, p.Port, p.Protocol))
 }
@@ -105,13 +105,14 @@ func apiProxyNotes(probed topology.ProbedProxies, sp *topology.ServicePort) (not
 	return notes
 }
 
-// AssumedProxy says what a command assumes of a node-local API proxy that it does not probe.
+// AssumedProxy returns a note on a node-local API proxy that a command does not probe: it is
+// assumed to answer.
 func AssumedProxy(addr netip.AddrPort) string {
 	return fmt.Sprintf("the node-local API proxy %s takes the place of the API servers while it answers, which is assumed here; "+
 		"where it does not, the daemon uses the API servers", addr)
 }
 
-// ExternalIPs are spec.externalIPs of a Service of the Snapshot.
+// ExternalIPs returns spec.externalIPs of a Service of the Snapshot.
 func ExternalIPs(s topology.Snapshot, name types.NamespacedName) []string {
 	if svc, err := Find(s, name); err == nil {
 		return svc.Spec.ExternalIPs
@@ -214,7 +215,8 @@ func internalLocal(svc *corev1.Service) bool {
 	return svc != nil && svc.Spec.InternalTrafficPolicy != nil && *svc.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 }
 
-// Unit is the unit of a node under some keys, as "key=value" with commas between; "" = none.
+// Unit returns the unit of a node under some keys, as "key=value" with commas between. It
+// returns "" if the node is in none.
 func Unit(keys []string, node labels.Set) string {
 	var parts []string
 	for _, key := range keys {
@@ -249,7 +251,7 @@ func notes(svc *corev1.Service, c topology.Config, e Explanation) []string {
 	return notes
 }
 
-// WithoutRules says why no rules are written for a Service; "" = they are.
+// WithoutRules returns why no rules are written for a Service, or "" if they are.
 func WithoutRules(svc *corev1.Service, c topology.Config) string {
 	const text = "no rules are written for it: "
 	switch {

@@ -33,7 +33,7 @@ func ParseName(text, namespace string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: first, Name: name}, nil
 }
 
-// Find is the Service of a name. Without one the error suggests similar names.
+// Find returns the Service of a name. If there is none, the error suggests similar names.
 func Find(s topology.Snapshot, name types.NamespacedName) (*corev1.Service, error) {
 	for _, svc := range s.Services {
 		if svc.Namespace == name.Namespace && svc.Name == name.Name {
@@ -43,7 +43,8 @@ func Find(s topology.Snapshot, name types.NamespacedName) (*corev1.Service, erro
 	return nil, unknown(s, name)
 }
 
-// FindAll are the Services of some names, each once, in the order of the Snapshot.
+// FindAll returns the Services of some names, each once, in the order of the Snapshot. A name
+// without a Service is an error, as in Find.
 func FindAll(s topology.Snapshot, names []types.NamespacedName) ([]*corev1.Service, error) {
 	wanted := make(map[*corev1.Service]bool, len(names))
 	for _, name := range names {
@@ -62,7 +63,8 @@ func FindAll(s topology.Snapshot, names []types.NamespacedName) ([]*corev1.Servi
 	return all, nil
 }
 
-// InNamespace are the Services of a Snapshot in a namespace; "" = in any.
+// InNamespace returns the Services of a Snapshot in a namespace, or all of them if it is "". It
+// returns an error if the namespace has none.
 func InNamespace(s topology.Snapshot, namespace string) ([]*corev1.Service, error) {
 	if namespace == "" {
 		return s.Services, nil
@@ -82,7 +84,7 @@ func InNamespace(s topology.Snapshot, namespace string) ([]*corev1.Service, erro
 // mostSuggestions keeps the message on one line.
 const mostSuggestions = 5
 
-// unknown is the error for a Service that does not exist, with similar names.
+// unknown returns the error for a Service that does not exist, with similar names.
 func unknown(s topology.Snapshot, want types.NamespacedName) error {
 	type near struct {
 		name     string

@@ -47,7 +47,7 @@ func EachService(s topology.Snapshot) iter.Seq[topology.Snapshot] {
 	}
 }
 
-// SlicesOf are the EndpointSlices of a Snapshot by Service, in the order of the Snapshot.
+// SlicesOf returns the EndpointSlices of a Snapshot by Service, in the order of the Snapshot.
 func SlicesOf(s topology.Snapshot) map[types.NamespacedName][]*topology.Slice {
 	own := make(map[types.NamespacedName][]*topology.Slice, len(s.Services))
 	for _, slice := range s.Slices {
@@ -83,7 +83,7 @@ func ChangedServices(before, after []*topology.ServicePort) iter.Seq2[[]*topolog
 	}
 }
 
-// firstName is the Service that sorts first. One of the lists is not empty.
+// firstName returns the name of the Service that sorts first. One of the lists is not empty.
 func firstName(a, b []*topology.ServicePort) types.NamespacedName {
 	if len(a) == 0 || len(b) > 0 && topology.CompareNames(b[0].Name, a[0].Name) < 0 {
 		return b[0].Name.NamespacedName
@@ -91,7 +91,7 @@ func firstName(a, b []*topology.ServicePort) types.NamespacedName {
 	return a[0].Name.NamespacedName
 }
 
-// around are the ports of a Service that end or begin at index i, and the index after them.
+// around returns the ports of a Service that end or begin at index i, and the index after them.
 func around(ports []*topology.ServicePort, i int, name types.NamespacedName) ([]*topology.ServicePort, int) {
 	first, end := i, i
 	for first > 0 && ports[first-1].Name.NamespacedName == name {

@@ -35,8 +35,8 @@ const (
 	NoRules  Answer = "no rules" // the Service is headless, for example
 )
 
-// ByClusterIP are the endpoints to which the cluster IP of a Service port leads, and what a client
-// gets. Both address families count together.
+// ByClusterIP returns the endpoints to which the cluster IP of a Service port leads, and what a
+// client gets. Both address families count together.
 func ByClusterIP(sp *topology.ServicePort) ([]topology.Endpoint, Answer) {
 	reached := sp.Cluster
 	if internalLocal(sp.Service) {
@@ -52,7 +52,7 @@ func ByClusterIP(sp *topology.ServicePort) ([]topology.Endpoint, Answer) {
 	}
 }
 
-// Summaries are one for each Service of the Snapshot, sorted as the Services are.
+// Summaries returns one Summary for each Service of the Snapshot, sorted as the Services are.
 func Summaries(s topology.Snapshot, c topology.Config) []Summary {
 	all := make([]Summary, 0, len(s.Services))
 	for one := range EachService(s) {
@@ -61,7 +61,7 @@ func Summaries(s topology.Snapshot, c topology.Config) []Summary {
 	return all
 }
 
-// OnNodes are the Summaries of one Service on each Node of the Snapshot, sorted by Node.
+// OnNodes returns the Summaries of one Service on each Node of the Snapshot, sorted by Node.
 func OnNodes(s topology.Snapshot, c topology.Config, name types.NamespacedName) ([]Summary, error) {
 	svc, err := Find(s, name)
 	if err != nil {
@@ -104,7 +104,8 @@ func summarize(one topology.Snapshot, c topology.Config) Summary {
 	return sum
 }
 
-// ClosedBy is what closes a Service that has rules, for a table.
+// ClosedBy returns what closes a Service that has rules, for a table. If nothing does, it
+// returns "open".
 func ClosedBy(c topology.Closure) string {
 	switch {
 	case !c.Closed():
@@ -125,7 +126,7 @@ func (s Summary) closedBy() string {
 	return ClosedBy(topology.Closure{Keys: s.Keys, Policy: topology.Policy(s.Policy), OwnOnly: s.OwnOnly})
 }
 
-// note is what a table says about a Service besides its endpoints.
+// note returns what a table says about a Service besides its endpoints.
 func (s Summary) note() string {
 	var notes []string
 	switch s.Answer {
@@ -144,7 +145,7 @@ func (s Summary) note() string {
 	return strings.Join(notes, "; ")
 }
 
-// cells are the last cells of a row.
+// cells returns the last cells of a row: endpoints, Nodes and note.
 func (s Summary) cells() []string {
 	nodes := slices.Clone(s.AnsweredBy)
 	for i, node := range nodes {
