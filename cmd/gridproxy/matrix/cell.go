@@ -28,7 +28,7 @@ const (
 // nodeUnknown names the place of an endpoint whose Node is not known.
 const nodeUnknown = "(unknown node)"
 
-// String is the text of the cell in a table.
+// String returns the text of the cell in a table.
 func (c *Cell) String() string {
 	switch {
 	case c.Answer == explain.NoRules:
@@ -48,7 +48,7 @@ type interned struct {
 	id   []byte // of the Cell that is asked for
 }
 
-// cell is the Cell with this content. from is sorted, and not kept.
+// cell returns the Cell with this content, which it makes once. from is sorted, and not kept.
 func (c *interned) cell(answer explain.Answer, from []string, all bool) *Cell {
 	c.id = strconv.AppendBool(append(c.id[:0], answer...), all)
 	for _, place := range from {
@@ -62,7 +62,7 @@ func (c *interned) cell(answer explain.Answer, from []string, all bool) *Cell {
 	return cell
 }
 
-// join is one Cell for some of several: the same one, or one that says why they differ.
+// join returns one Cell for some of several: the same one, or one that says why they differ.
 func (c *interned) join(all []*Cell, some []int, why explain.Answer) *Cell {
 	first := all[some[0]]
 	if !slices.ContainsFunc(some, func(i int) bool { return all[i] != first }) {
@@ -106,7 +106,7 @@ func (p places) add(to []string, node string) []string {
 	return to
 }
 
-// cell is what one node gets of a Service that has endpoints everywhere.
+// cell returns what one node gets of a Service that has endpoints in the places everywhere.
 func (p places) cell(c *interned, ports []*topology.ServicePort, everywhere []string) *Cell {
 	each, indices := make([]*Cell, len(ports)), make([]int, len(ports))
 	var from []string

@@ -39,8 +39,8 @@ type class struct {
 	like int // it differs from this class by own endpoints only; -1 = there is none
 }
 
-// groupOf is the group that a Service would be alone in. It errs on the safe side: more keys and
-// names than necessary only cost time.
+// groupOf returns the group that a Service would be alone in. It errs on the safe side: more
+// keys and names than necessary only cost time.
 func groupOf(s topology.Snapshot, c topology.Config, svc *corev1.Service, all []*topology.Slice) group {
 	_, _, err := topology.ParseKeys(svc.Annotations)
 	g := group{keys: keysOf(s, svc), hinted: map[string]bool{}, own: map[string]bool{}}
@@ -63,7 +63,7 @@ func groupOf(s topology.Snapshot, c topology.Config, svc *corev1.Service, all []
 	return g
 }
 
-// id is the same for groups that can be one.
+// id returns the same text for groups that can be one.
 func (g group) id(svc *corev1.Service) string {
 	id := strings.Join(g.keys, ",")
 	if g.zone {
@@ -83,7 +83,7 @@ func internalLocal(svc *corev1.Service) bool {
 	return policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal
 }
 
-// groups are all Services that have rules, each in one group.
+// groups returns all Services that have rules, each in one group.
 func (b *builder) groups() []*group {
 	var all []*group
 	byID := map[string]*group{}
@@ -158,7 +158,7 @@ func (b *builder) prepare(g *group) {
 	}
 }
 
-// views are the decisions for each class of Nodes.
+// views yields the decisions for each class of Nodes, with the index of the class.
 func (b *builder) views(g *group) iter.Seq2[int, topology.View] {
 	return func(yield func(class int, view topology.View) bool) {
 		var before []topology.View // of a group of one Service
@@ -187,8 +187,8 @@ func (b *builder) views(g *group) iter.Seq2[int, topology.View] {
 	}
 }
 
-// withOwn is a View that was decided for a Node without own endpoints, for one with them. own is
-// decided from these alone.
+// withOwn returns the View v, of a Node without own endpoints, as that of a Node with them. own
+// is decided from these alone.
 func withOwn(v, own topology.View) topology.View {
 	ports := slices.Clone(own.Ports)
 	for i, sp := range own.Ports {

@@ -82,7 +82,7 @@ func New(s topology.Snapshot, c topology.Config, rows []*corev1.Service) Matrix 
 	return m
 }
 
-// row is that of a Service before anything is decided, and of one that has no rules.
+// row returns the row of a Service before anything is decided, which one without rules keeps.
 func (b *builder) row(svc *corev1.Service) Service {
 	row := Service{Service: nameOf(svc).String(), Cells: make([]*Cell, len(b.units))}
 	if note := explain.WithoutRules(svc, b.config); note != "" {

@@ -39,7 +39,8 @@ func (n *nearEndpoints) each(add func(position, topology.SliceEndpoint)) {
 	}
 }
 
-// byLabel is for Services that are closed by these keys.
+// byLabel indexes the endpoints by the labels of their Nodes, for Services that are closed by
+// these keys.
 func (n *nearEndpoints) byLabel(keys []string, nodes map[string]labels.Set) {
 	n.labelled = map[label][]position{}
 	n.each(func(at position, e topology.SliceEndpoint) {
@@ -52,7 +53,7 @@ func (n *nearEndpoints) byLabel(keys []string, nodes map[string]labels.Set) {
 	})
 }
 
-// byNode is for Services of which own endpoints count.
+// byNode indexes the endpoints by Node and by address, for Services whose own endpoints count.
 func (n *nearEndpoints) byNode() {
 	n.nodes, n.addresses = map[string][]position{}, map[netip.Addr][]position{}
 	n.each(func(at position, e topology.SliceEndpoint) {
@@ -61,9 +62,10 @@ func (n *nearEndpoints) byNode() {
 	})
 }
 
-// inUnit are the EndpointSlices with the endpoints that share a label value with a Node. Closure
-// leaves out every other endpoint (topology.Intersects), before anything else is decided. A Node
-// that carries none of the keys gets all endpoints: what it may use is not a matter of units.
+// inUnit returns the EndpointSlices with the endpoints that share a label value with a Node.
+// Closure leaves out every other endpoint (topology.Intersects), before anything else is decided.
+// A Node that carries none of the keys gets all endpoints: what it may use is not a matter of
+// units.
 func (n *nearEndpoints) inUnit(keys []string, node labels.Set) []*topology.Slice {
 	if n.labelled == nil || !slices.ContainsFunc(keys, func(key string) bool { return node[key] != "" }) {
 		return n.all
@@ -75,8 +77,8 @@ func (n *nearEndpoints) inUnit(keys []string, node labels.Set) []*topology.Slice
 	return n.only(found)
 }
 
-// on are the EndpointSlices with a Node's own endpoints, and with those of the same addresses, one
-// of which takes the place of the others.
+// on returns the EndpointSlices with a Node's own endpoints, and with those of the same
+// addresses: one endpoint takes the place of the others with its address.
 func (n *nearEndpoints) on(node string) []*topology.Slice {
 	var found []position
 	for _, at := range n.nodes[node] {
@@ -85,8 +87,8 @@ func (n *nearEndpoints) on(node string) []*topology.Slice {
 	return n.only(found)
 }
 
-// only are the EndpointSlices with some of their endpoints. None is left out: one may lead to the
-// node-local API proxy.
+// only returns all EndpointSlices, with no endpoints but those found. Even an empty one stays:
+// it may lead to the node-local API proxy.
 func (n *nearEndpoints) only(found []position) []*topology.Slice {
 	if !slices.IsSortedFunc(found, comparePositions) {
 		slices.SortFunc(found, comparePositions)

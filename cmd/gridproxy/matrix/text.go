@@ -26,7 +26,7 @@ func (m Matrix) WriteTable(w io.Writer) error {
 	return err
 }
 
-// leftOut says what the Matrix lacks; "" = nothing.
+// leftOut returns a line about the units that the Matrix lacks, or "" if it has all.
 func (m Matrix) leftOut() string {
 	if m.LeftOut == 0 {
 		return ""
@@ -34,7 +34,7 @@ func (m Matrix) leftOut() string {
 	return fmt.Sprintf("%d more units are left out: name a Service or a namespace, so that only their units count", m.LeftOut)
 }
 
-// names are the names of the units: their values, if there is one key.
+// names returns the names of the units: their values, if there is one key.
 func (m Matrix) names() []string {
 	keys := map[string]bool{}
 	for _, u := range m.Units {
@@ -51,7 +51,7 @@ func (m Matrix) names() []string {
 	return names
 }
 
-// closedBy is the second cell of a row.
+// closedBy returns the second cell of a row.
 func (s Service) closedBy() string {
 	if s.Malformed != "" {
 		return s.ClosedBy + " (malformed)"
@@ -98,7 +98,7 @@ func (m Matrix) byLine() table.Table {
 	return t
 }
 
-// width is how many columns of a terminal a table takes.
+// width returns how many columns of a terminal a table takes.
 func width(t table.Table) int {
 	widths := make([]int, len(t.Columns))
 	total := -2 // between columns there are two

@@ -29,7 +29,7 @@ type Unit struct {
 // inNoUnit names what is in no unit. A label value has no parentheses.
 const inNoUnit = "(no unit)"
 
-// String is "key=value".
+// String returns "key=value", or a text for the Nodes in no unit.
 func (u Unit) String() string {
 	if u.Key == "" {
 		return inNoUnit
@@ -37,8 +37,8 @@ func (u Unit) String() string {
 	return u.Key + "=" + u.Value
 }
 
-// keysOf are the keys that may be in force for a Service: those of its annotation, or the last ones
-// that could be read.
+// keysOf returns the keys that may be in force for a Service: those of its annotation, or the
+// last ones that could be read.
 func keysOf(s topology.Snapshot, svc *corev1.Service) []string {
 	keys, _, err := topology.ParseKeys(svc.Annotations)
 	if err != nil {
@@ -47,13 +47,13 @@ func keysOf(s topology.Snapshot, svc *corev1.Service) []string {
 	return keys
 }
 
-// withRules are the Services that rules are written for.
+// withRules returns the Services that rules are written for.
 func withRules(services []*corev1.Service, c topology.Config) []*corev1.Service {
 	return slices.DeleteFunc(slices.Clone(services), func(svc *corev1.Service) bool { return explain.WithoutRules(svc, c) != "" })
 }
 
-// unitKeys are the keys of the units: those that one of the Services names and a Node carries. The
-// keys that most of them name come first.
+// unitKeys returns the keys of the units: those that one of the Services names and a Node
+// carries. The keys that most of them name come first.
 func unitKeys(s topology.Snapshot, services []*corev1.Service) []string {
 	carried := topology.CarriedKeys(s.Nodes)
 	count := map[string]int{}
@@ -69,8 +69,8 @@ func unitKeys(s topology.Snapshot, services []*corev1.Service) []string {
 	})
 }
 
-// unitsOf are the units of Nodes under the keys: in the order of keys, and sorted by value. The
-// last one is of the Nodes that are in none, if there are any. leftOut is how many are too many.
+// unitsOf returns the units of Nodes under the keys: in the order of keys, and sorted by value.
+// The last one has the Nodes that are in none, if there are any. leftOut is how many are too many.
 func unitsOf(nodes []labels.Set, keys []string) (units []Unit, leftOut int) {
 	alone := make([]bool, len(nodes))
 	for i := range alone {
