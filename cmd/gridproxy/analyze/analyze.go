@@ -24,7 +24,7 @@ type Config struct {
 	MaxDecisions int // bounds the work; 0 = maxDecisions
 }
 
-// CheckNamespace is an error if the namespace has no Service and no Grid.
+// CheckNamespace returns an error if the namespace has no Service and no Grid.
 func (c Config) CheckNamespace(s topology.Snapshot) error {
 	if slices.ContainsFunc(c.Grids, func(g gridspec.Grid) bool { return g.Namespace == c.Namespace }) {
 		return nil
@@ -95,8 +95,8 @@ func Analyze(s topology.Snapshot, c Config) Report {
 	return r
 }
 
-// sorted is the Snapshot as it is seen from no Node, with its EndpointSlices in order, which
-// decides about an endpoint that two of them list.
+// sorted returns the Snapshot without a Node of its own, and with its EndpointSlices in order,
+// which decides about an endpoint that two of them list.
 func sorted(s topology.Snapshot) topology.Snapshot {
 	s.Node, s.Self, s.Watched = "", nil, nil
 	s.Slices = slices.SortedStableFunc(slices.Values(s.Slices), func(a, b *topology.Slice) int {
@@ -115,7 +115,7 @@ func (a *analysis) addNode(code, node string, texts func() (problem, remedy stri
 	a.found[code] = append(a.found[code], raw{Object{Kind: "Node", Name: node}, texts})
 }
 
-// text is a pair of texts that costs nothing to make.
+// text returns a function that returns these texts, for a pair that costs nothing to make.
 func text(problem, remedy string) func() (string, string) {
 	return func() (string, string) { return problem, remedy }
 }

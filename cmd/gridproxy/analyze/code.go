@@ -17,7 +17,7 @@ const (
 	Note    Severity = "note"    // something has no effect
 )
 
-// Severities are all of them, the most serious first.
+// Severities returns all severities, the most serious first.
 func Severities() []Severity { return []Severity{Error, Warning, Note} }
 
 // The IDs of the codes. A retired one stays in this list as a comment.
@@ -49,7 +49,7 @@ const (
 	missingService   = "GP0506"
 )
 
-// Codes are all codes, sorted by ID.
+// Codes returns all codes, sorted by ID.
 func Codes() []Code {
 	return []Code{
 		{malformed, Error, "Malformed annotation"},
@@ -76,7 +76,7 @@ func Codes() []Code {
 	}
 }
 
-// at is the place of a severity: 0 is the most serious one.
+// at returns the place of a severity in Severities: 0 is the most serious one.
 func (s Severity) at() int {
 	switch s {
 	case Error:

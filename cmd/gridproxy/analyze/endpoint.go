@@ -129,8 +129,8 @@ func (a *analysis) refusals(group []closedService, part topology.Snapshot) {
 	}
 }
 
-// onePort is a Service as if it had one of its ports only. Its name, which no other Service can
-// have, is not printed.
+// onePort returns a Service and its EndpointSlices as if it had one of its ports only. The new
+// name, which no other Service can have, is not printed.
 func onePort(svc *corev1.Service, own []*topology.Slice, port int) (*corev1.Service, []*topology.Slice) {
 	one := *svc
 	one.Name = fmt.Sprintf("%s port %d", svc.Name, port)

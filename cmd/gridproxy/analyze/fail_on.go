@@ -14,7 +14,7 @@ type FailOn string
 
 const never FailOn = "never"
 
-// values are those of --fail-on.
+// values returns the values that --fail-on may have.
 func (FailOn) values() []string {
 	var all []string
 	for _, s := range Severities() {
@@ -29,7 +29,7 @@ func (f *FailOn) AddFlag(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(f.values(), cobra.ShellCompDirectiveNoFileComp)) // fails only without the flag
 }
 
-// Check is an error if the value is none of --fail-on.
+// Check returns an error unless --fail-on may have this value.
 func (f FailOn) Check() error {
 	if slices.Contains(f.values(), string(f)) {
 		return nil

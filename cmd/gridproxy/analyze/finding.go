@@ -26,10 +26,10 @@ type Object struct {
 	Name      string `json:"name"`
 }
 
-// String is such as "Service default/web" or "Node bj-1".
+// String returns kind and name, such as "Service default/web" or "Node bj-1".
 func (o Object) String() string { return o.Kind + " " + o.path() }
 
-// path is the Object without its kind.
+// path returns the Object without its kind: NAMESPACE/NAME, or NAME.
 func (o Object) path() string {
 	if o.Namespace == "" {
 		return o.Name
@@ -104,8 +104,8 @@ func collect(found map[string][]raw) Report {
 	return r
 }
 
-// selected are the findings of a code that are in the Report, sorted by object: first one of each
-// namespace, then a second one of each, and so on.
+// selected returns the findings of a code that are in the Report, sorted by object. If they are
+// too many, it takes one of each namespace, then a second one of each, and so on.
 func selected(all []raw) []raw {
 	slices.SortStableFunc(all, func(a, b raw) int {
 		return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name), cmp.Compare(a.object.Kind, b.object.Kind))

@@ -10,7 +10,7 @@ import (
 	"gridproxy/topology"
 )
 
-// gridCode is the code for a reason of a gridspec.Mistake.
+// gridCode returns the code for a reason of a gridspec.Mistake.
 func gridCode(reason string) string {
 	switch reason {
 	case gridspec.ReasonNoUnits:
@@ -24,8 +24,8 @@ func gridCode(reason string) string {
 	}
 }
 
-// gridAnnotations are the names of those annotations of a Grid of a kind that are read. Those of a
-// ServiceGrid for the node daemon are copied to its Services.
+// gridAnnotations returns the names of the annotations that are read from a Grid of a kind.
+// Those of a ServiceGrid for the node daemon are copied to its Services.
 func gridAnnotations(k gridspec.Kind) []string {
 	all := []string{
 		v1.AnnotationRemovalGrace, v1.AnnotationRemovalBudget, v1.AnnotationAllowRemoval, v1.AnnotationUnitSelector,
@@ -80,7 +80,7 @@ func (a *analysis) serviceNames() map[string]bool {
 	return names
 }
 
-// values are those that Nodes have for a key, sorted.
+// values returns the values that Nodes have for a key, sorted.
 func (a *analysis) values(key string) []string {
 	all := map[string]bool{}
 	for _, set := range a.snapshot.Nodes {

@@ -20,11 +20,11 @@ type keyGroup struct {
 	units    int // how many different Nodes there are at most, as far as the keys go
 }
 
-// cost is how many decisions a Service of the group takes.
+// cost returns how many decisions a Service of the group takes.
 func (g keyGroup) cost(service int) int { return g.units * len(g.services[service].service.Spec.Ports) }
 
-// groups are the Services whose keys Nodes carry. Those with few units come first, so that keys
-// with many values do not use up what is left for others.
+// groups returns the Services whose keys Nodes carry, grouped by keys. Groups with few units
+// come first, so that keys with many values do not use up what is left for others.
 func (a *analysis) groups() []keyGroup {
 	values := map[string]map[string]bool{} // by key
 	for _, node := range a.nodes {

@@ -52,7 +52,7 @@ func (a *analysis) missing(c closedService, keys []string) {
 	}
 }
 
-// outsideUnits is what a Node gets of a closed Service if it is in no unit.
+// outsideUnits returns what a Node gets of a closed Service if it is in no unit.
 func (a *analysis) outsideUnits() string {
 	switch a.config.Topology.NodesWithoutUnit {
 	case topology.WithoutUnitLocal:

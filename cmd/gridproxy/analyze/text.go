@@ -28,7 +28,7 @@ func (r Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// leftOut says what the Report lacks, one line each.
+// leftOut returns what the Report lacks, one line each.
 func (r Report) leftOut() []string {
 	var lines []string
 	for _, left := range r.LeftOut {
