@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// NotesOn are what this daemon enforces of a Service, NAMESPACE/NAME, otherwise than the API server
-// says.
+// NotesOn returns what this daemon enforces of a Service, NAMESPACE/NAME, otherwise than the
+// API server says, a sentence each.
 func (s Status) NotesOn(service string) []string {
 	var notes []string
 	if saved := s.Knowledge.Saved; !saved.IsZero() {

@@ -10,14 +10,14 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// judged is s with the decision whether the daemon is healthy. It is healthy if it has no problem.
+// judged returns s with its problems. The daemon is healthy if it has none.
 func judged(s Status) Status {
 	s.Problems = problems(s)
 	s.Healthy = len(s.Problems) == 0
 	return s
 }
 
-// problems are the reasons why a daemon is not healthy, each with what to do. Every wait is
+// problems returns the reasons why a daemon is not healthy, each with what to do. Every wait is
 // compared with the limit of /healthz.
 func problems(s Status) []string {
 	var all []string
@@ -38,7 +38,7 @@ func problems(s Status) []string {
 	return all
 }
 
-// syncProblems are about what is not in the kernel.
+// syncProblems adds the problems with what is not in the kernel.
 func syncProblems(s Status, add func(string, ...any)) {
 	waits := s.age(s.Sync.Pending)
 	found := false
@@ -70,7 +70,7 @@ func (s Status) late() bool {
 	return slices.ContainsFunc(s.Families, func(f Family) bool { return !f.Healthy })
 }
 
-// startsWith is what the daemon does before its first run ends.
+// startsWith returns what the daemon does before its first run ends.
 func (s Status) startsWith() string {
 	if !s.Sync.LastStep.IsZero() {
 		return "the first sync is in progress"
@@ -78,7 +78,7 @@ func (s Status) startsWith() string {
 	return "Services, EndpointSlices and Nodes have not all been read from the " + s.Daemon.Source + " yet"
 }
 
-// knowledgeProblems are about how current the known state of the cluster is.
+// knowledgeProblems adds the problems that make the known state of the cluster out of date.
 func knowledgeProblems(s Status, add func(string, ...any)) {
 	k := s.Knowledge
 	if lost := s.age(k.LostSince); !k.LostSince.IsZero() && (lost >= s.limit() || k.Snapshot.IsZero()) {
@@ -89,7 +89,7 @@ func knowledgeProblems(s Status, add func(string, ...any)) {
 	}
 }
 
-// age is the time from a moment to the answer, as people read it; 0 for the zero time.
+// age returns the time from t to the answer, rounded for people, and 0 for the zero time.
 func (s Status) age(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0

@@ -158,7 +158,7 @@ func next(s Status, r syncer.Result) Status {
 	return s
 }
 
-// text is an error of any size, which may quote objects, as one short line.
+// text returns an error of any size, which may quote objects, as one short line; "" for nil.
 func text(err error) string {
 	if err == nil {
 		return ""
@@ -166,7 +166,7 @@ func text(err error) string {
 	return excerpt.Message(err.Error())
 }
 
-// portsAndServices are the first quarantined ports, and the number of quarantined Services.
+// portsAndServices returns the first quarantined ports, and the number of quarantined Services.
 func portsAndServices(found []event.Quarantined) (first []QuarantinedPort, services int) {
 	names := map[types.NamespacedName]struct{}{}
 	for _, q := range found {
@@ -180,7 +180,7 @@ func portsAndServices(found []event.Quarantined) (first []QuarantinedPort, servi
 	return first, len(names)
 }
 
-// firstHeld are the number of all, and the first ones.
+// firstHeld returns the number of all held endpoints, and the first ones.
 func firstHeld(all []topology.HeldEndpoint) (number int, first []HeldEndpoint) {
 	for _, e := range all[:min(len(all), maxHeld)] {
 		first = append(first, HeldEndpoint{Service: e.Service.String(), Address: e.Addr.String(), Node: excerpt.Of(e.Node), Until: e.Until})
@@ -209,7 +209,7 @@ func suspicion(s otherproxy.State) *OtherProxy {
 	return &OtherProxy{Since: s.Evidence.Since, Message: excerpt.Message(s.Evidence.Message())}
 }
 
-// now is the answer at this moment.
+// now returns the answer at this moment.
 func (p *Publisher) now() Status {
 	var s Status
 	if last := p.last.Load(); last != nil {
@@ -239,7 +239,8 @@ func (p *Publisher) now() Status {
 	return judged(s)
 }
 
-// families are those of the last run, or those of this machine before it, with their health.
+// families returns the families of the last run, or before it those of this machine, with their
+// health.
 func families(last []Family, c health.Checks) []Family {
 	all := slices.Clone(last)
 	for _, f := range rules.Families() {
@@ -270,7 +271,7 @@ const (
 	maxConnections = 64 // a newer one ends the oldest
 )
 
-// Server is an HTTP server of the answer.
+// Server returns an HTTP server that serves the answer at Path.
 func (p *Publisher) Server() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, p.answer)

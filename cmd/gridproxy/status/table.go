@@ -105,7 +105,7 @@ func (s Status) nodeNote() string {
 	}
 }
 
-// ago is when something was, as people read it.
+// ago returns how long ago t was, rounded for people, or "never" for the zero time.
 func (s Status) ago(t time.Time) string {
 	if t.IsZero() {
 		return "never"
