@@ -21,7 +21,7 @@ func NewCleaner(ctx context.Context, o options.Options, removal *rules.Removal, 
 	return cleaner
 }
 
-// Cleaned is the answer of a successful Cleanup.
+// Cleaned returns the answer of a successful Cleanup, as one line.
 func Cleaned(o options.Options) string {
 	if o.ServiceProxyName != "" {
 		return "chains whose names begin with " + names(o).Prefix() + " and the jumps to them are gone from filter and nat; all others are as they were\n"

@@ -23,9 +23,9 @@ type Driver interface {
 	// Written reports whether the kernel holds rules of a service proxy with our names. True if the
 	// kernel cannot be asked.
 	Written() bool
-	// Variant is which iptables is used.
+	// Variant returns which iptables is used.
 	Variant() netfilter.Variant
-	// Counts is what metrics ask of the driver.
+	// Counts returns what metrics ask of the driver.
 	Counts() metrics.Kernel
 	// Observers report what only this driver can find out. They are called after all others.
 	Observers(*event.Reporter, *slog.Logger) []syncer.Observer
@@ -33,22 +33,23 @@ type Driver interface {
 
 // Guard protects loopback addresses. A machine must not route them without it (CVE-2020-8558).
 type Guard interface {
-	// CanGuard is the reason why this machine must not route loopback addresses; nil = it may.
+	// CanGuard returns why this machine must not route loopback addresses, or nil if it may.
 	CanGuard() error
 	// Guard writes the protection if it is missing.
 	Guard(context.Context) error
-	// Closed is the outcome of each family that cannot be written, when it was last tried.
+	// Closed returns the outcome of each family that cannot be written, when it was last tried.
 	Closed() rules.Outcomes
 }
 
 // Findings are what the last Sync found in the kernel.
 type Findings interface {
 	OtherWrites() rules.OtherWrites
-	// Quarantine are the Service ports whose rules the kernel refuses.
+	// Quarantine returns the Service ports whose rules the kernel refuses.
 	Quarantine() []event.Quarantined
-	// WithoutAffinity are the families in which the kernel cannot keep a client at its endpoint.
+	// WithoutAffinity returns the families in which the kernel cannot keep a client at its
+	// endpoint.
 	WithoutAffinity() []rules.Family
-	// WithoutLocalDNS are the families in which the kernel cannot lead queries to grid-dns.
+	// WithoutLocalDNS returns the families in which the kernel cannot lead queries to grid-dns.
 	WithoutLocalDNS() []rules.Family
 }
 
@@ -77,7 +78,7 @@ type mechanism struct {
 	cleaner func(ctx context.Context, o options.Options, inner rules.Backend, removal *rules.Removal, log *slog.Logger) rules.Backend
 	// render writes what the kernel should hold.
 	render func(io.Writer, rules.Ruleset, options.Options) error
-	// warnings are about what this mode cannot enforce on any kernel.
+	// warnings returns what this mode cannot enforce on any kernel.
 	warnings func(rules.Ruleset, options.Options) []string
 	// explain adds what this mode makes of the one Service in a Ruleset.
 	explain func(*explain.Explanation, rules.Ruleset, options.Options)
@@ -87,7 +88,7 @@ type mechanism struct {
 	stepLimit time.Duration
 }
 
-// modes are all of them, in the order in which they are cleaned up.
+// modes returns the mechanisms of all modes, in the order in which they are cleaned up.
 func modes() []mechanism {
 	return []mechanism{
 		{
@@ -103,7 +104,7 @@ func modes() []mechanism {
 	}
 }
 
-// inUse is the mechanism of the mode in use, and those of the other modes.
+// inUse returns the mechanism of the mode in use, and those of the other modes.
 func inUse(o options.Options) (own mechanism, others []mechanism) {
 	others = modes()
 	i := max(0, slices.IndexFunc(others, func(m mechanism) bool { return m.name == o.ProxyMode }))
@@ -168,7 +169,7 @@ func Render(w io.Writer, want rules.Ruleset, o options.Options) error {
 	return own.render(w, want, o)
 }
 
-// Warnings are about what no kernel enforces as a Service asks for it, one for each Service.
+// Warnings returns what no kernel enforces as a Service asks for it, one text for each Service.
 func Warnings(want rules.Ruleset, o options.Options) []string {
 	own, _ := inUse(o)
 	if own.warnings == nil {
@@ -190,7 +191,7 @@ func ReadEvidence(ctx context.Context, o options.Options) (explain.Evidence, err
 	return own.evidence(ctx, o)
 }
 
-// StepLimit is how long one step of a Sync may take.
+// StepLimit returns how long one step of a Sync may take.
 func StepLimit(o options.Options) time.Duration {
 	own, _ := inUse(o)
 	return own.stepLimit

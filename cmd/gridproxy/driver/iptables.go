@@ -44,7 +44,8 @@ func newChains(ctx context.Context, config iptables.Config) (Running, error) {
 	return Running{Driver: c, Guard: backend, Findings: c, pause: backend.Pause}, nil
 }
 
-// chainsConfig is for the families that this machine has, also those that it gets later.
+// chainsConfig returns the configuration of chains for the families that this machine has, also
+// those that it gets later.
 func chainsConfig(o options.Options, log *slog.Logger) iptables.Config {
 	return iptables.Config{
 		HasFamily:     hasFamily,
@@ -57,7 +58,7 @@ func chainsConfig(o options.Options, log *slog.Logger) iptables.Config {
 	}
 }
 
-// names are those of the chains.
+// names returns how chains are named.
 func names(o options.Options) netfilter.Naming {
 	if o.ServiceProxyName != "" {
 		return netfilter.GridNames
@@ -88,7 +89,7 @@ func chainsWritten(v netfilter.Variant, names netfilter.Naming) bool {
 	return false
 }
 
-// Counts are those of chains and of Services that the kernel refuses.
+// Counts returns the counts of chains and of Services that the kernel refuses.
 func (c chains) Counts() metrics.Kernel {
 	return metrics.Kernel{
 		Rules: c.ruleCounts, Packets: countPackets, Trial: c.Trial,
@@ -96,10 +97,10 @@ func (c chains) Counts() metrics.Kernel {
 	}
 }
 
-// Observers are none: what chains cannot do is in Findings.
+// Observers returns none: what chains cannot do is in Findings.
 func (c chains) Observers(*event.Reporter, *slog.Logger) []syncer.Observer { return nil }
 
-// Quarantine are the Service ports whose chains the kernel refuses.
+// Quarantine returns the Service ports whose chains the kernel refuses.
 func (c chains) Quarantine() []event.Quarantined {
 	var all []event.Quarantined
 	for _, q := range c.Backend.Quarantine() {
@@ -108,10 +109,10 @@ func (c chains) Quarantine() []event.Quarantined {
 	return all
 }
 
-// WithoutAffinity are the families without the match recent.
+// WithoutAffinity returns the families without the match recent.
 func (c chains) WithoutAffinity() []rules.Family { return neutral(c.Backend.WithoutAffinity()) }
 
-// WithoutLocalDNS are the families without the match set.
+// WithoutLocalDNS returns the families without the match set.
 func (c chains) WithoutLocalDNS() []rules.Family { return neutral(c.Backend.WithoutLocalDNS()) }
 
 func neutral(families []netfilter.Family) []rules.Family {
@@ -138,7 +139,7 @@ func countPackets() (invalidDropped, localhostAccepted uint64) {
 	return c.InvalidDropped, c.LocalhostAccepted
 }
 
-// quarantineCounts is how many Service ports the kernel refuses, for every family in use.
+// quarantineCounts returns how many Service ports the kernel refuses, for every family in use.
 func (c chains) quarantineCounts() map[string]int {
 	counts := map[string]int{}
 	for _, f := range c.Families() {

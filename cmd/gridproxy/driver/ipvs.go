@@ -64,7 +64,7 @@ func newServers(ctx context.Context, config ipvs.BackendConfig, below Running) (
 // one.
 func ofProxyBeside(o options.Options) bool { return o.ServiceProxyName != "" }
 
-// serversConfig is for virtual servers over these chains.
+// serversConfig returns the configuration of virtual servers over these chains.
 func serversConfig(o options.Options, tables rules.Backend, log *slog.Logger) ipvs.BackendConfig {
 	return ipvs.BackendConfig{
 		Config:       ipvs.Config{Scheduler: o.IPVS.Scheduler, Exclude: o.IPVS.ExcludeCIDRs},
@@ -76,7 +76,7 @@ func serversConfig(o options.Options, tables rules.Backend, log *slog.Logger) ip
 	}
 }
 
-// retiring is c for virtual servers that are drained and removed.
+// retiring returns c for virtual servers that are drained and removed.
 func retiring(c ipvs.BackendConfig) ipvs.BackendConfig {
 	c.Retire = true
 	return c
@@ -85,10 +85,10 @@ func retiring(c ipvs.BackendConfig) ipvs.BackendConfig {
 // Written looks for chains, which every mode has.
 func (s servers) Written() bool { return s.below.Written() }
 
-// Variant is that of the chains.
+// Variant returns which iptables the chains use.
 func (s servers) Variant() netfilter.Variant { return s.below.Variant() }
 
-// Counts are those of chains and of virtual servers.
+// Counts returns the counts of chains and of virtual servers.
 func (s servers) Counts() metrics.Kernel {
 	counts := s.below.Counts()
 	counts.Servers = s.serverCounts
@@ -106,19 +106,19 @@ func (s servers) serverCounts() metrics.Servers {
 	}
 }
 
-// OtherWrites are those into what belongs to virtual servers, then those into chains.
+// OtherWrites returns the writes into what belongs to virtual servers, then those into chains.
 func (s servers) OtherWrites() rules.OtherWrites {
 	return s.Backend.OtherWrites().Add(s.below.Findings.OtherWrites())
 }
 
-// Quarantine are the Service ports whose chains the kernel refuses. Virtual servers that the kernel
-// refuses become chains.
+// Quarantine returns the Service ports whose chains the kernel refuses. Virtual servers that
+// the kernel refuses become chains.
 func (s servers) Quarantine() []event.Quarantined { return s.below.Findings.Quarantine() }
 
-// WithoutAffinity are the families without the match recent.
+// WithoutAffinity returns the families without the match recent.
 func (s servers) WithoutAffinity() []rules.Family { return s.below.Findings.WithoutAffinity() }
 
-// WithoutLocalDNS are the families without the match set.
+// WithoutLocalDNS returns the families without the match set.
 func (s servers) WithoutLocalDNS() []rules.Family { return s.below.Findings.WithoutLocalDNS() }
 
 // Observers report schedulers that the kernel lacks or, with retiring, that nothing is left.

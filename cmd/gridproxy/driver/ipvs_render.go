@@ -47,7 +47,7 @@ func compile(want rules.Ruleset, o options.Options) ipvs.Compiled {
 	return new(ipvs.Compiler).Compile(want, serversConfig(o, nil, nil).Config)
 }
 
-// warnSchedulers are warnings about schedulers that no kernel has, one for each Service.
+// warnSchedulers returns warnings about schedulers that no kernel has, one for each Service.
 func warnSchedulers(want rules.Ruleset, o options.Options) (warnings []string) {
 	for _, s := range want.Services {
 		if s.Scheduler != "" && !slices.Contains(ipvs.Schedulers(), s.Scheduler) {

@@ -76,7 +76,7 @@ func (s *Shadow) found() []tableDifference {
 	return all
 }
 
-// Differences are those of the last Sync, in the order in which diff prints them.
+// Differences returns what the last Sync found, in the order in which diff prints it.
 func (s *Shadow) Differences() []Difference {
 	var all []Difference
 	for _, f := range s.found() {
@@ -85,7 +85,7 @@ func (s *Shadow) Differences() []Difference {
 	return all
 }
 
-// services are the Services that the differences belong to, sorted.
+// services returns the Services that the differences belong to, sorted.
 func (s *Shadow) services() []string {
 	names := map[string]struct{}{}
 	for _, f := range s.found() {
@@ -99,15 +99,15 @@ func (s *Shadow) services() []string {
 // Written asks the kernel as a driver that writes does.
 func (s *Shadow) Written() bool { return s.written() }
 
-// Variant is which iptables is read.
+// Variant returns which iptables is read.
 func (s *Shadow) Variant() netfilter.Variant { return s.variant() }
 
-// Counts is what metrics ask of a shadow.
+// Counts returns what metrics ask of a shadow.
 func (s *Shadow) Counts() metrics.Kernel {
 	return metrics.Kernel{Packets: countPackets, Shadow: s.counts, Trial: s.trial}
 }
 
-// counts are the differences of every table and family, 0 included.
+// counts returns how many chains differ in every table and family, 0 included.
 func (s *Shadow) counts() metrics.Shadow {
 	counts := metrics.Shadow{Services: len(s.services())}
 	for _, f := range s.families() {
