@@ -41,7 +41,7 @@ type OwnAnswers struct {
 	WrongUDP, WrongTCP bool // the last one was wrong
 }
 
-// WhyNot is why DNS must not be left to the DNS servers at an address; "" = it may be.
+// WhyNot returns why DNS must not be left to the DNS servers at an address, or "" if it may be.
 func WhyNot(now time.Time, at netip.AddrPort, clients []Client, own OwnAnswers) string {
 	serving := slices.DeleteFunc(slices.Clone(clients), func(c Client) bool { return !slices.Contains(c.Serving, at) })
 	if len(serving) == 0 {

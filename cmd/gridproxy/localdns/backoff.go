@@ -25,8 +25,8 @@ type backoff struct {
 	well time.Time   // since when they have been well without a break; zero = they are not
 }
 
-// observed is b after queries could go to the servers: these were found well, and nothing prevents
-// it.
+// observed returns b after a look at the servers. well means that queries could go there: the
+// servers were found well, and nothing prevents it.
 func (b backoff) observed(now time.Time, well bool) backoff {
 	b.left = slices.DeleteFunc(slices.Clone(b.left), func(at time.Time) bool { return now.Sub(at) >= leftWithin })
 	switch {
@@ -38,14 +38,14 @@ func (b backoff) observed(now time.Time, well bool) backoff {
 	return b
 }
 
-// after is b after queries left the servers.
+// after returns b after queries left the servers.
 func (b backoff) after(now time.Time) backoff {
 	b.left = append(slices.Clone(b.left), now)
 	b.left = b.left[max(0, len(b.left)-maxLeft):]
 	return b
 }
 
-// total is how long the servers must be well.
+// total returns how long the servers must be well.
 func (b backoff) total() time.Duration {
 	if len(b.left) < 2 {
 		return 0
@@ -53,8 +53,8 @@ func (b backoff) total() time.Duration {
 	return min(firstWait<<(len(b.left)-2), lastWait)
 }
 
-// wait is how long the servers must still be well until queries go back to them. It ends only for
-// servers that are well.
+// wait returns how long the servers must still be well until queries go back to them. It ends
+// only for servers that are well.
 func (b backoff) wait(now time.Time) time.Duration {
 	if b.well.IsZero() {
 		return b.total()
@@ -62,7 +62,7 @@ func (b backoff) wait(now time.Time) time.Duration {
 	return max(0, b.total()-now.Sub(b.well))
 }
 
-// describe is why queries do not go back to servers that are well.
+// describe returns why queries do not go back to servers that are well.
 func (b backoff) describe(now time.Time) string {
 	return fmt.Sprintf("the DNS servers of this node have been well for %s, and must be for %s without a break, because queries left them %d times within %s",
 		now.Sub(b.well).Round(time.Second), b.total(), len(b.left), leftWithin)

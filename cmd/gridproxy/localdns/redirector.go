@@ -109,7 +109,8 @@ func NewRedirector(c RedirectorConfig) *Redirector {
 	return k
 }
 
-// SetEntries says at which addresses the cluster's DNS is asked. Safe for concurrent use.
+// SetEntries sets the addresses at which clients ask the cluster's DNS. Safe for concurrent
+// use.
 func (k *Redirector) SetEntries(all []dnsredirect.Entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -119,14 +120,14 @@ func (k *Redirector) SetEntries(all []dnsredirect.Entry) {
 	}
 }
 
-// Entries are the last ones that were set. Safe for concurrent use.
+// Entries returns the entries that were set last. Safe for concurrent use.
 func (k *Redirector) Entries() []dnsredirect.Entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.entries
 }
 
-// Paths are where queries go now, by address. Safe for concurrent use.
+// Paths returns where queries go now, by address. Safe for concurrent use.
 func (k *Redirector) Paths() []Path {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -172,8 +173,8 @@ func (k *Redirector) Run(ctx context.Context) {
 	}
 }
 
-// undecided are the families of which stays what a daemon before led: nothing was led since this
-// one has names, and the DNS servers of this node may still be about to connect.
+// undecided returns the families that keep what the last daemon led. This one has led nothing
+// there since it has names, and the DNS servers of this node may still be about to connect.
 func (k *Redirector) undecided(entries []dnsredirect.Entry, since time.Duration) rules.FamilySet {
 	var all rules.FamilySet
 	for _, addr := range k.config.Addrs {
@@ -194,8 +195,8 @@ func (k *Redirector) hasEntries() bool {
 	return k.known
 }
 
-// firstDecided are the paths to the cluster's DNS that are not left as they are any more: what a
-// daemon before led there ends now.
+// firstDecided returns the paths to the cluster's DNS that are decided for the first time. What
+// the last daemon led there ends now.
 func (k *Redirector) firstDecided(paths []Path, leave rules.FamilySet) (first []Path) {
 	for _, p := range paths {
 		f := rules.FamilyOf(p.Addr)
@@ -274,7 +275,7 @@ func (k *Redirector) lead(paths []Path, entries []dnsredirect.Entry, leave rules
 	k.led, k.left, k.renewed = entries, leave, time.Now()
 }
 
-// lastOfEach are the last paths, one of each family.
+// lastOfEach returns the last path of each family.
 func lastOfEach(paths []Path) (last []Path) {
 	for i, p := range paths {
 		if !slices.ContainsFunc(paths[i+1:], func(later Path) bool { return later.Addr == p.Addr }) {
@@ -284,7 +285,7 @@ func lastOfEach(paths []Path) (last []Path) {
 	return last
 }
 
-// decide is where queries are to go, and the entries for it.
+// decide returns where queries are to go, and the entries for it.
 func (k *Redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
 	clients := k.config.Server.Clients()
 	k.mu.Lock()

@@ -43,7 +43,7 @@ type Server struct {
 	clients    map[*peer]struct{}
 }
 
-// NewServer has nothing to say yet.
+// NewServer returns a Server that has no names before the first Publish.
 func NewServer(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -51,7 +51,7 @@ func NewServer(c Config) *Server {
 	return &Server{config: c, moved: make(chan struct{}, 1), next: make(chan struct{}), clients: map[*peer]struct{}{}}
 }
 
-// Publish says what DNS says from now on. A view that changes nothing costs nothing.
+// Publish sets what DNS answers from now on. A view that changes nothing costs nothing.
 func (s *Server) Publish(v topology.DNSView, now time.Time) {
 	names := v.Names()
 	s.mu.Lock()
@@ -73,14 +73,15 @@ func (s *Server) Publish(v topology.DNSView, now time.Time) {
 	}
 }
 
-// latest is the view, and a channel that is closed when there is a later one.
+// latest returns the view, its generation, and a channel that is closed when there is a later
+// view.
 func (s *Server) latest() (dnsview.View, uint64, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.view, s.generation, s.next
 }
 
-// Clients are the DNS servers that are connected.
+// Clients returns the DNS servers that are connected.
 func (s *Server) Clients() []Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +165,7 @@ func (s *Server) remove(c *peer) {
 	s.wake()
 }
 
-// wake says that a DNS server came, went, or serves elsewhere.
+// wake signals that a DNS server came, went, or serves elsewhere.
 func (s *Server) wake() {
 	select {
 	case s.moved <- struct{}{}:

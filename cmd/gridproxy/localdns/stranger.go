@@ -8,8 +8,8 @@ import (
 	"gridproxy/rules/dnsredirect"
 )
 
-// Strangers are the listeners that are not of the DNS servers of this node. Where this process
-// cannot see who has a socket open, each DNS server may have one of each kind.
+// Strangers returns the listeners that are not of the DNS servers of this node. Where this
+// process cannot see who has a socket open, each DNS server may have one of each kind.
 func Strangers(all []dnsredirect.Listener, clients []Client) (strangers []dnsredirect.Listener) {
 	isClient := func(pid int) bool {
 		return pid > 0 && slices.ContainsFunc(clients, func(c Client) bool { return c.PID == pid })
@@ -35,7 +35,7 @@ func Strangers(all []dnsredirect.Listener, clients []Client) (strangers []dnsred
 	return strangers
 }
 
-// DescribeStrangers says what is wrong and what to do; "" if there are none.
+// DescribeStrangers returns what is wrong and what to do, or "" if there are no strangers.
 func DescribeStrangers(strangers []dnsredirect.Listener) string {
 	var words []string
 	for _, l := range strangers {
