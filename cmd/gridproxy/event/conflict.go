@@ -55,7 +55,8 @@ func NextConflicts(prev ConflictState, s topology.Snapshot, v topology.View, con
 	return next, events
 }
 
-// describe is the text of the first conflict of a Service, and the number of others; "" = none.
+// describe returns the text of the first conflict of a Service, and the number of others. It
+// returns "" if there is no conflict.
 func describe(conflicts []rules.AddressConflict) string {
 	if len(conflicts) == 0 {
 		return ""

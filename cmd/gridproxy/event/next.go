@@ -132,8 +132,8 @@ func (t *transition) report(x text, waiting bool, port *topology.ServicePort, ke
 	return waits
 }
 
-// summaryOf is what is said of one Service, by its ports; false = nothing. Its unit is what this
-// node has of the keys.
+// summaryOf returns what Events report of one Service, by its ports, or false for nothing. Its
+// unit is what this node has of the keys.
 func summaryOf(self labels.Set, ports []*topology.ServicePort) (service, bool) {
 	if len(ports) == 0 || !ports[0].Closure.Closed() && ports[0].Closure.Malformed == "" && len(ports[0].Warnings) == 0 {
 		return service{}, false
@@ -159,7 +159,7 @@ func malformed(node string, port *topology.ServicePort) Event {
 	}
 }
 
-// ignored has the first warning alone: the message of an Event is short.
+// ignored returns an Event with the first warning alone: the message of an Event is short.
 func (t *transition) ignored(node string, port *topology.ServicePort) Event {
 	message := fmt.Sprintf("node %s: %s", node, port.Warnings[0])
 	if more := len(port.Warnings) - 1; more > 0 {
