@@ -17,10 +17,10 @@ func newAPIProxyMetric(f factory, kernel Kernel) {
 		"1 while the node-local API proxy answers, so that default/kubernetes leads to it and not to the API servers.", []string{"address"}, nil)})
 }
 
-// Describe is that of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (m apiProxyMetric) Describe(all chan<- *prometheus.Desc) { all <- m.desc }
 
-// Collect is that of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (m apiProxyMetric) Collect(all chan<- prometheus.Metric) {
 	for addr, answers := range m.kernel.APIProxies() {
 		all <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, number(answers), addr.String())

@@ -37,7 +37,7 @@ type ServiceCounts struct {
 	Malformed int // its topology annotations cannot be read
 }
 
-// Services are the counts of the last run. They belong to the syncing goroutine.
+// Services returns the counts of the last run. They belong to the syncing goroutine.
 func (m *Metrics) Services() ServiceCounts { return m.counted.ServiceCounts }
 
 func newClosureMetrics(f factory) closureMetrics {
@@ -52,7 +52,7 @@ func newClosureMetrics(f factory) closureMetrics {
 	return m
 }
 
-// Reasons are the values of the label reason.
+// Reasons returns the values of the label reason.
 func Reasons() []topology.Reason {
 	return []topology.Reason{
 		topology.ReasonOtherUnit, topology.ReasonEndpointNoUnit, topology.ReasonNoNodeName, topology.ReasonUnknownEndpoint,

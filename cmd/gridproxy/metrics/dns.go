@@ -50,14 +50,14 @@ func newDNSMetrics(f factory, kernel Kernel) {
 	})
 }
 
-// Describe is that of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (m dnsMetrics) Describe(all chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{m.local, m.switches, m.wait, m.services, m.collisions, m.incomplete, m.unnamed, m.servers, m.behind} {
 		all <- d
 	}
 }
 
-// Collect is that of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (m dnsMetrics) Collect(all chan<- prometheus.Metric) {
 	d := m.kernel.DNS()
 	for _, p := range d.Paths {

@@ -22,24 +22,24 @@ func (f factory) counter(name, help string) prometheus.Counter {
 	return register(f, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))
 }
 
-// counterOf is a counter whose value another component keeps.
+// counterOf registers a counter whose value another component keeps.
 func (f factory) counterOf(name, help string, now func() uint64) {
 	register(f, prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help},
 		func() float64 { return float64(now()) }))
 }
 
-// gaugeOf is 1 while a condition holds, which each scrape asks for.
+// gaugeOf registers a gauge that is 1 while a condition holds. Each scrape asks for it.
 func (f factory) gaugeOf(name, help string, holds func() bool) {
 	register(f, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help},
 		func() float64 { return number(holds()) }))
 }
 
-// valueOf is a value that each scrape asks for.
+// valueOf registers a gauge whose value each scrape asks for.
 func (f factory) valueOf(name, help string, now func() float64) {
 	register(f, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, now))
 }
 
-// gaugesOf are values that each scrape asks for, by the value of one label.
+// gaugesOf registers a gauge for each value of one label. Each scrape asks for their values.
 func (f factory) gaugesOf(name, help, label string, now map[string]func() float64) {
 	for value, ask := range now {
 		register(f, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -48,7 +48,7 @@ func (f factory) gaugesOf(name, help, label string, now map[string]func() float6
 	}
 }
 
-// number is 1 for true.
+// number returns 1 for true, and 0 for false.
 func number(holds bool) float64 {
 	if holds {
 		return 1

@@ -14,7 +14,7 @@ const (
 	StateLeftOut = "left_out"
 )
 
-// StateOf is the state of a family with this outcome.
+// StateOf returns the state of a family with this outcome.
 func StateOf(o rules.Outcome) string {
 	switch {
 	case o.Err != nil:

@@ -12,7 +12,7 @@ import (
 // kubeProxyPrefix is what kube-proxy's names begin with.
 const kubeProxyPrefix = "kubeproxy_"
 
-// inKubeProxy are the metrics that kube-proxy 1.36 and 1.37 have too, without the prefix.
+// inKubeProxy returns the metrics that kube-proxy 1.36 and 1.37 have too, without the prefix.
 func inKubeProxy() []string {
 	return []string{
 		"conntrack_reconciler_deleted_entries_total",
@@ -39,8 +39,9 @@ func inKubeProxy() []string {
 	}
 }
 
-// WithKubeProxyNames has everything that a Gatherer has, and what kube-proxy has too under its name
-// besides, so that dashboards and alerts for kube-proxy go on working. Labels are ours.
+// WithKubeProxyNames returns a Gatherer of all metrics of g. Those that kube-proxy has too are
+// also there under its names, so that dashboards and alerts for kube-proxy go on working. The
+// labels are ours.
 func WithKubeProxyNames(g prometheus.Gatherer) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := g.Gather()

@@ -39,10 +39,10 @@ type changeMetrics struct {
 	servicesPending, slicesPending prometheus.Gauge
 }
 
-// seconds are kube-proxy's buckets for its own work: 1 ms to 16.4 s.
+// seconds returns kube-proxy's buckets for its own work: 1 ms to 16.4 s.
 func seconds() []float64 { return prometheus.ExponentialBuckets(0.001, 2, 15) }
 
-// programmingSeconds are kube-proxy's buckets for network programming: 0.25 s to 5 min.
+// programmingSeconds returns kube-proxy's buckets for network programming: 0.25 s to 5 min.
 func programmingSeconds() []float64 {
 	return slices.Concat(
 		prometheus.LinearBuckets(0.25, 0.25, 2),

@@ -16,7 +16,8 @@ type requestMetrics struct {
 	latency *prometheus.HistogramVec
 }
 
-// ObserveRequests has client-go report its requests. The first registry of a process counts.
+// ObserveRequests makes client-go count its requests in reg. The first registry of a process
+// counts.
 func ObserveRequests(reg prometheus.Registerer) {
 	m := requestMetrics{
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
