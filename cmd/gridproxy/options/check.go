@@ -54,11 +54,12 @@ func (o Options) Check() error {
 	return errors.Join(problems...)
 }
 
-// Warnings are about options that are accepted and are probably a mistake in any command.
+// Warnings returns a text for each option that is accepted and is probably a mistake in any
+// command.
 func (o Options) Warnings() []string { return o.FeatureGates.Warnings() }
 
-// DaemonWarnings are about options that are accepted, and make the daemon do less than the operator
-// may expect of kube-proxy.
+// DaemonWarnings returns a text for each option that is accepted, and makes the daemon do less
+// than the operator may expect of kube-proxy.
 func (o Options) DaemonWarnings() []string {
 	var warnings []string
 	for _, flag := range o.Ignored {

@@ -27,7 +27,7 @@ func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error
 	return SetConfig(file, text, flags)
 }
 
-// SetConfig is ReadConfig of a file that has been read already.
+// SetConfig sets flags as ReadConfig does, from a file that has been read already.
 func SetConfig(file string, text []byte, flags *pflag.FlagSet) (warnings []string, err error) {
 	config, warnings, err := decode(text)
 	if err != nil {
@@ -61,8 +61,8 @@ func ConfigText(name string) ([]byte, error) {
 	return text, nil
 }
 
-// decode is as lenient as kube-proxy: an unknown or repeated field is a warning, a wrong type an
-// error.
+// decode parses text as leniently as kube-proxy: an unknown or repeated field is a warning, a
+// wrong type an error.
 func decode(text []byte) (*kubeproxy.KubeProxyConfiguration, []string, error) {
 	text, err := documents.ReadOne(text)
 	if err != nil {
@@ -88,8 +88,8 @@ func decode(text []byte) (*kubeproxy.KubeProxyConfiguration, []string, error) {
 	return config, warnings, nil
 }
 
-// flagOfField is the flag that each field of the file sets. Every other field has no effect here,
-// except for the feature gates.
+// flagOfField returns the flag that each field of the file sets, by the field. Every other
+// field has no effect here, except for the feature gates.
 func flagOfField() map[string]string {
 	return map[string]string{
 		"hostnameOverride":                "node-name",

@@ -108,7 +108,7 @@ func parseDomain(text string) (string, error) {
 	return domain, nil
 }
 
-// localDNS are the addresses of rules.Config.
+// localDNS returns rules.Config.LocalDNS, which is nil without --local-dns.
 func (o Options) localDNS() []netip.Addr {
 	if !o.DNS.Enabled {
 		return nil

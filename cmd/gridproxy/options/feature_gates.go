@@ -27,8 +27,8 @@ const (
 //go:embed kube_proxy_gates.txt
 var knownGates string
 
-// fixedGates are those that change what kube-proxy does and not what this daemon does, which is
-// always this value of them.
+// fixedGates returns the gates that change what kube-proxy does, and not what this daemon does.
+// It always acts by the value here.
 func fixedGates() map[string]bool {
 	return map[string]bool{
 		"ClientsAllowCBOR":              false,
@@ -76,7 +76,7 @@ func (g FeatureGates) find(name string) int {
 	return slices.IndexFunc(g, func(gate FeatureGate) bool { return gate.Name == name })
 }
 
-// with is g with the gates of more, whose values win.
+// with returns the gates of g and more, sorted by name. The values of more win.
 func (g FeatureGates) with(more FeatureGates) FeatureGates {
 	g = slices.Clone(g)
 	for _, gate := range more {
@@ -154,7 +154,7 @@ func parseFeatureGates(text string) (FeatureGates, error) {
 	return gates, nil
 }
 
-// checkGate is an error if kube-proxy would not accept the name of a gate.
+// checkGate returns an error unless kube-proxy would accept the name of a gate.
 func checkGate(name string) error {
 	for known := range strings.FieldsSeq(knownGates) {
 		if known == name {

@@ -15,9 +15,9 @@ import (
 // flag.
 type leaf struct{ path, text string }
 
-// leaves are the fields that are set. As in kube-proxy's defaulting, a zero value is not set unless
-// a pointer leads to it. The type is walked instead of listed, so that a field of a later release
-// is reported too.
+// leaves returns the fields that are set. As in kube-proxy's defaulting, a zero value is not
+// set unless a pointer leads to it. The type is walked instead of listed, so that a field of a
+// later release is reported too.
 func leaves(config *kubeproxy.KubeProxyConfiguration) []leaf {
 	var found []leaf
 	walk(reflect.ValueOf(config).Elem(), "", false, func(l leaf) { found = append(found, l) })
@@ -77,7 +77,7 @@ func walkStruct(v reflect.Value, path string, emit func(leaf)) {
 	}
 }
 
-// join is how a flag takes a list. One empty element is not an empty list.
+// join returns a list as a flag takes it. One empty element is not an empty list.
 func join(list reflect.Value) string {
 	words := make([]string, list.Len())
 	for i := range words {

@@ -27,7 +27,7 @@ type modeFlags struct {
 	gate    string   // the feature gate of kube-proxy that allows it; "" = none
 }
 
-// table has every mode. The first is the default.
+// table returns the flags of every mode. The first is the default.
 func table() []modeFlags {
 	return []modeFlags{
 		{
@@ -42,7 +42,7 @@ func table() []modeFlags {
 	}
 }
 
-// Modes are the values of --proxy-mode. The first is the default.
+// Modes returns the values of --proxy-mode. The first is the default.
 func Modes() []Mode {
 	var names []Mode
 	for _, m := range table() {
@@ -51,13 +51,13 @@ func Modes() []Mode {
 	return names
 }
 
-// flagsOfMode are those of one mode; of the default, if no mode has the name.
+// flagsOfMode returns the flags of one mode, or of the default if no mode has the name.
 func flagsOfMode(name Mode) modeFlags {
 	all := table()
 	return all[max(0, slices.IndexFunc(all, func(m modeFlags) bool { return m.name == name }))]
 }
 
-// firstMode is the first mode that fits.
+// firstMode returns the first mode that fits, or the default if none does.
 func firstMode(fits func(modeFlags) bool) Mode {
 	all := table()
 	return all[max(0, slices.IndexFunc(all, fits))].name
@@ -70,14 +70,14 @@ func (m modeFlags) has(field string) bool {
 	})
 }
 
-// Periods are those of the mode that is in use.
+// Periods returns the periods of the mode that is in use.
 func (o Options) Periods() Periods { return *flagsOfMode(o.ProxyMode).periods(&o) }
 
 // Part is one of the texts that make up the rules of mode ipvs.
 type Part string
 
-// Parts are those of package ipvs, and what is for iptables-restore, in the order in which they are
-// printed.
+// Parts returns the parts of package ipvs, and what is for iptables-restore, in the order in
+// which they are printed.
 func Parts() []Part {
 	var all []Part
 	for _, p := range ipvs.Parts() {

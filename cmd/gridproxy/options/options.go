@@ -117,7 +117,7 @@ type Conntrack struct {
 	UDPTimeoutStream      time.Duration
 }
 
-// Defaults are the options of an empty command line: kube-proxy 1.36's, where it has them.
+// Defaults returns the options of an empty command line: kube-proxy 1.36's, where it has them.
 func Defaults() Options {
 	return Options{
 		KubeQPS:            5,
@@ -154,7 +154,7 @@ func Defaults() Options {
 	}
 }
 
-// Topology are the options of topology.Resolve.
+// Topology returns the options of topology.Resolve.
 func (o Options) Topology() topology.Config {
 	return topology.Config{NodesWithoutUnit: o.NodesWithoutUnit, ServiceProxyName: o.ServiceProxyName}
 }
@@ -167,7 +167,7 @@ func (o Options) Beside() bool { return o.Shadow || o.ServiceProxyName != "" }
 // exits.
 func (o Options) Ends() bool { return o.InitOnly || o.Cleanup || o.Version || o.WriteConfigTo != "" }
 
-// Rules are the options of rules.Compile.
+// Rules returns the options of rules.Compile.
 func (o Options) Rules() rules.Config {
 	return rules.Config{
 		MasqueradeAll:      o.MasqueradeAll,

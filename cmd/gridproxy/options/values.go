@@ -41,16 +41,16 @@ func (v value[T]) String() string {
 
 func (v value[T]) Type() string { return v.typ }
 
-// Words are the values that a shell offers.
+// Words returns the values that a shell offers.
 func (v value[T]) Words() []string { return v.words }
 
-// offering is the value with words that a shell offers.
+// offering returns v with words that a shell offers.
 func offering[T any, W ~string](v value[T], words ...W) value[T] {
 	v.words = texts(words)
 	return v
 }
 
-// choice is the value of a flag that is one of a few words.
+// choice returns the value of a flag that is one of a few words.
 func choice[T ~string](to *T, typ string, words ...T) value[T] {
 	return offering(flagOf(to, oneOf(words...), printWord, typ), words...)
 }
@@ -337,7 +337,7 @@ func parseInterface(text string) (string, error) {
 	return text, nil
 }
 
-// word is the value of a flag whose parser returns a text.
+// word returns the value of a flag whose parser returns a text.
 func word(to *string, typ string, parse func(string) (string, error)) value[string] {
 	return flagOf(to, parse, printWord, typ)
 }

@@ -23,7 +23,7 @@ type ignorable struct {
 	why       string                       // it has no effect
 }
 
-// withoutEffect are all of them.
+// withoutEffect returns all flags of kube-proxy that have no effect here.
 func withoutEffect() []ignorable {
 	const stream, alpha = "log lines go to standard error, without a buffer", "bytes"
 	period := func(least time.Duration) func(string) (string, error) {
