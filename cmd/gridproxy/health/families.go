@@ -38,8 +38,8 @@ func familiesOf(r syncer.Result) families {
 	return now
 }
 
-// required are the served families that the health of the node depends on: those that it needs, or
-// all of them if it needs none.
+// required returns the served families that the health of the node depends on: those that it
+// needs, or all of them if it needs none.
 func (s families) required() rules.FamilySet {
 	required := rules.FamilySet{s.served[0] && s.needed[0], s.served[1] && s.needed[1]}
 	if required == (rules.FamilySet{}) {

@@ -107,8 +107,8 @@ type FamilyStatus struct {
 	Healthy     bool      `json:"healthy"`
 }
 
-// judge is the status of one family. It is healthy unless a change has waited for as long as the
-// timeout.
+// judge returns the status of one family. It is healthy unless a change has waited for as long
+// as the timeout.
 func (c Config) judge(now time.Time, f rules.Family) FamilyStatus {
 	pending := c.Pending(f)
 	return FamilyStatus{
@@ -155,7 +155,7 @@ func (j judged) healthy() (all, some bool) {
 	return all, some
 }
 
-// status is the body of an answer, which is good if its code is 200.
+// status returns the body of an answer. good means that the code of the answer is 200.
 func (j judged) status(healthy, good bool) Status {
 	status := Status{CurrentTime: j.at, Healthy: healthy, Status: map[string]FamilyStatus{}}
 	for f, of := range j.families {
@@ -247,7 +247,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	s.write(w, "/readyz", http.StatusOK, []byte(body))
 }
 
-// origin is where the Snapshot of the last run came from.
+// origin returns, as text, where the Snapshot of the last run came from.
 func (s *Server) origin(now time.Time) string {
 	saved := s.saved.Load()
 	if saved == nil || saved.IsZero() {
