@@ -186,9 +186,9 @@ func (x *claimIndex) isReserved(p place) bool {
 	return x.reserved.reservation(p.memory.whole, p.memory.whole.Frontends[p.frontend]) != NotReserved
 }
 
-// lostBy are the Frontends that a Service does not get, by ascending index, and those of the
-// conflicts that are with another Service or with a reservation: a Service that names an address
-// twice gets it in the better field.
+// lostBy returns the ascending indexes of the Frontends that a Service does not get, and its
+// conflicts with other Services and reservations. A Service that names an address twice gets it
+// in the better field; that is not among the conflicts.
 func (x *claimIndex) lostBy(m *memory) (lost []int, conflicts []AddressConflict) {
 	s := m.whole
 	for i, f := range s.Frontends {
@@ -234,8 +234,8 @@ func (x *claimIndex) shade(key ClaimKey) {
 	}
 }
 
-// shadows are the addresses of other Frontends that have the port and protocol of a NodePort,
-// sorted.
+// shadows returns the addresses of other Frontends that have the port and protocol of a
+// NodePort, sorted.
 func (x *claimIndex) shadows() []ClaimKey {
 	if x.sorted == nil {
 		x.sorted = slices.SortedFunc(maps.Keys(x.shadowing), ClaimKey.Compare)

@@ -48,7 +48,7 @@ func (c AddressConflict) String() string {
 	}
 }
 
-// String is the field of a Service that a Frontend of this Kind comes from.
+// String returns the field of a Service that a Frontend of this Kind comes from.
 func (k Kind) String() string {
 	return [...]string{"clusterIP", "externalIPs", "status.loadBalancer", "nodePort"}[k]
 }
@@ -96,8 +96,8 @@ type ClaimKey struct {
 	Protocol uint8
 }
 
-// without is the Service without some of its Frontends, given by ascending index, and without the
-// sets that only these routed to.
+// without returns the Service without the Frontends at the given ascending indexes, and without
+// the sets that only these routed to.
 func (s *Service) without(frontends []int) *Service {
 	if len(frontends) == 0 {
 		return s
@@ -122,9 +122,9 @@ func (s *Service) without(frontends []int) *Service {
 	return &trimmed
 }
 
-// takenFromNodePorts are those of shadowing that are on addresses of this machine, which are
-// sorted: the NodePort does not answer there. Packets meet the other Frontend first, in whichever
-// Service it is.
+// takenFromNodePorts returns the members of shadowing whose address is in host, the sorted
+// addresses of this machine. A NodePort does not answer there: packets meet the other Frontend
+// first, whichever Service it belongs to.
 func takenFromNodePorts(shadowing []ClaimKey, host []netip.Addr) []ClaimKey {
 	var taken []ClaimKey
 	for _, key := range shadowing {
@@ -180,8 +180,8 @@ func (r reserved) equal(other reserved) bool {
 
 const protocolTCP = 6
 
-// apiServers are the addresses of API servers, sorted: those that the daemon is configured with,
-// and the endpoints of Service default/kubernetes.
+// apiServers returns the addresses of API servers, sorted: those that the daemon is configured
+// with, and the endpoints of Service default/kubernetes.
 func apiServers(v topology.View, configured []netip.AddrPort) []netip.AddrPort {
 	all := slices.Clone(configured)
 	first := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "default", Name: "kubernetes"}}

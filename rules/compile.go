@@ -14,7 +14,7 @@ func Compile(v topology.View, c Config) Ruleset {
 	return m.Compile(v, c)
 }
 
-// compileView is the algorithm of Compile. m remembers what ServicePorts came to.
+// compileView implements Compile. m remembers what ServicePorts were compiled to.
 func compileView(v topology.View, c Config, m *Memo) Ruleset {
 	servers := apiServers(v, c.APIServers)
 	m.compileServices(v.Ports, factsOf(v, c), reserve(servers, v.Self.HostAddrs, c.LocalDNS))
@@ -69,7 +69,7 @@ func (f facts) nodeIP(ipv6 bool) netip.Addr {
 	return f.nodeIP4
 }
 
-// firstOf is the first address of a family; the zero Addr where there is none.
+// firstOf returns the first address of a family, or the zero Addr if addrs has none.
 func firstOf(addrs []netip.Addr, ipv6 bool) netip.Addr {
 	for _, a := range addrs {
 		if a.Is6() == ipv6 {
@@ -84,7 +84,7 @@ func (d LocalDetector) Detects(ipv6 bool) bool {
 	return d.Bridge != "" || d.InterfacePrefix != "" || d.Prefix(ipv6).IsValid()
 }
 
-// Prefix is the family's Pod range; the zero Prefix where there is none.
+// Prefix returns the family's Pod range, or the zero Prefix if d has none.
 func (d LocalDetector) Prefix(ipv6 bool) netip.Prefix {
 	for _, p := range d.Prefixes {
 		if p.Addr().Is6() == ipv6 {
@@ -125,8 +125,8 @@ func firstOfEach(all []netip.Prefix) []netip.Prefix {
 	return first
 }
 
-// healthChecks are the health-check node ports of a Service, by its ports: of a LoadBalancer with
-// external policy Local, one for each family of the Service (KEP-1669).
+// healthChecks returns the health-check node ports of the Service that has these ports: one for
+// each family of a LoadBalancer with external policy Local (KEP-1669), nil for other Services.
 func healthChecks(ports []*topology.ServicePort) []HealthCheck {
 	if len(ports) == 0 || !topology.ValidPort(ports[0].Service.Spec.HealthCheckNodePort) || !healthChecked(ports[0].Service) {
 		return nil

@@ -36,7 +36,7 @@ type memory struct {
 	conflicts []AddressConflict
 }
 
-// Compile is the function Compile, faster.
+// Compile returns what the function Compile returns, but faster.
 func (m *Memo) Compile(v topology.View, c Config) Ruleset { return compileView(v, c, m) }
 
 // compileServices makes services, checks, conflicts and claims those of the View's ports.

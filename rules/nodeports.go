@@ -38,8 +38,8 @@ func newNodePortScope(self topology.NodeFacts, c Config) NodePortScope {
 	return scope
 }
 
-// listedLoopback are the loopback addresses inside prefixes of one family; none if one of these is
-// every address.
+// listedLoopback returns the loopback addresses inside prefixes of one family. It returns nil
+// if a prefix contains every address, or without prefixes.
 func listedLoopback(host []netip.Addr, prefixes []netip.Prefix) []netip.Addr {
 	var addrs []netip.Addr
 	if listed := newListenAddrs(host, prefixes, len(prefixes) > 0 && prefixes[0].Addr().Is6(), true); !listed.All {
@@ -48,8 +48,8 @@ func listedLoopback(host []netip.Addr, prefixes []netip.Prefix) []netip.Addr {
 	return addrs
 }
 
-// primary is the prefix of the node's own address of a family; none where it has none, or says
-// loopback.
+// primary returns the prefix of the node's own address of a family. It returns nil if the node
+// has none, or if that address is a loopback address.
 func primary(ips []netip.Addr, ipv6 bool) []netip.Prefix {
 	a := firstOf(ips, ipv6)
 	if !a.IsValid() || a.IsLoopback() {

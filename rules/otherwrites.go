@@ -18,7 +18,7 @@ func NewOtherWrites(places []string) OtherWrites {
 	return OtherWrites{Places: len(places), First: slices.Clone(places[:min(len(places), MaxPlaces)])}
 }
 
-// Add is the sum of both.
+// Add returns the sum of both. Its First has at most MaxPlaces places.
 func (w OtherWrites) Add(more OtherWrites) OtherWrites {
 	first := slices.Concat(w.First, more.First)
 	return OtherWrites{Places: w.Places + more.Places, First: first[:min(len(first), MaxPlaces)]}

@@ -14,10 +14,10 @@ const (
 	IPv6
 )
 
-// Families are both address families.
+// Families returns both address families.
 func Families() [2]Family { return [2]Family{IPv4, IPv6} }
 
-// String is "IPv4" or "IPv6", as in metrics and in the body of /healthz.
+// String returns "IPv4" or "IPv6", as in metrics and in the body of /healthz.
 func (f Family) String() string {
 	if f == IPv6 {
 		return "IPv6"
@@ -66,10 +66,10 @@ type Outcomes [2]Outcome
 // FamilySet is a set of address families, by Family.
 type FamilySet [2]bool
 
-// Synced are the families whose part of the Ruleset the kernel holds.
+// Synced returns the families whose part of the Ruleset the kernel holds.
 func (o Outcomes) Synced() FamilySet { return FamilySet{o[IPv4].Synced(), o[IPv6].Synced()} }
 
-// FamilyOf is the family of an address.
+// FamilyOf returns the family of an address.
 func FamilyOf(a netip.Addr) Family {
 	if a.Is6() {
 		return IPv6
@@ -83,7 +83,7 @@ func (o Outcomes) Err() error { return errors.Join(o[IPv4].Err, o[IPv6].Err) }
 // LeftOut joins the reasons for which families are left out; nil = none is.
 func (o Outcomes) LeftOut() error { return errors.Join(o[IPv4].LeftOut, o[IPv6].LeftOut) }
 
-// Join is the outcome of two Backends together.
+// Join returns the outcome of two Backends together.
 func (o Outcomes) Join(p Outcomes) Outcomes {
 	for f := range o {
 		o[f] = o[f].join(p[f])
@@ -91,7 +91,8 @@ func (o Outcomes) Join(p Outcomes) Outcomes {
 	return o
 }
 
-// With is o where Sync returned err: an error that no family reports is an error of both.
+// With returns o after a Sync that returned err. If no family reports an error, err counts as
+// an error of both.
 func (o Outcomes) With(err error) Outcomes {
 	if err == nil || o.Err() != nil {
 		return o

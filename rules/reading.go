@@ -18,10 +18,10 @@ func WithReading(ctx, reading context.Context) context.Context {
 	return context.WithValue(ctx, readingKey{}, reading)
 }
 
-// Reading is the context in which a Backend reads back what it wrote last. It ends with ctx, and
-// with cause ErrInterrupted when the reading of WithReading ends. A reading that ends early must
-// leave the Backend as if it had never begun; Sync then reports Changes.Interrupted, and no error.
-// Call the func at the end.
+// Reading returns the context in which a Backend reads back what it wrote last. It ends with
+// ctx, and with cause ErrInterrupted when the reading of WithReading ends. A reading that ends
+// early must leave the Backend as if it had never begun; Sync then reports Changes.Interrupted,
+// and no error. Call the func at the end.
 func Reading(ctx context.Context) (context.Context, context.CancelFunc) {
 	reading, end := context.WithCancelCause(ctx)
 	until, limited := ctx.Value(readingKey{}).(context.Context)

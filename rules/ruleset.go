@@ -177,7 +177,7 @@ type LocalDNS struct {
 // PortDNS is where DNS servers answer.
 const PortDNS = 53
 
-// Addr is the family's address; the zero Addr where there is none.
+// Addr returns the family's address, or the zero Addr if l has none.
 func (l LocalDNS) Addr(ipv6 bool) netip.Addr { return firstOf(l.Addrs, ipv6) }
 
 // HealthCheck is a health-check node port, one entry for each family of the Service.

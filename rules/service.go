@@ -75,7 +75,8 @@ func (c *familyCompiler) add(f Frontend, routes func() ([]Route, Verdict)) {
 	c.service.Frontends = append(c.service.Frontends, f)
 }
 
-// internalRoutes are those of the cluster IP (KEP-2086 for policy Local).
+// internalRoutes returns the Routes of the cluster IP (KEP-2086 for policy Local), and what
+// happens to packets that match no Route.
 func (c *familyCompiler) internalRoutes() ([]Route, Verdict) {
 	policy := Cluster
 	if p := c.port.Service.Spec.InternalTrafficPolicy; p != nil && *p == corev1.ServiceInternalTrafficPolicyLocal {
@@ -94,9 +95,9 @@ func (c *familyCompiler) internalRoutes() ([]Route, Verdict) {
 	return []Route{{From: Any, Set: c.set(policy), Masquerade: masquerade}}, Pass
 }
 
-// externalRoutes are those of every other Frontend. Under policy Local, clients from outside reach
-// this node's endpoints with their own address. This node and its Pods may use any endpoint of the
-// unit.
+// externalRoutes returns the Routes of every other Frontend, and what happens to packets that
+// match no Route. Under policy Local, clients from outside reach this node's endpoints with
+// their own address. This node and its Pods may use any endpoint of the unit.
 func (c *familyCompiler) externalRoutes() ([]Route, Verdict) {
 	if c.port.Service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
 		return []Route{{From: Any, Set: c.set(Cluster), Masquerade: Always}}, Pass
@@ -112,7 +113,7 @@ func (c *familyCompiler) externalRoutes() ([]Route, Verdict) {
 	return routes, Drop
 }
 
-// set is the index of the set for a policy; it is made when a Route first needs it.
+// set returns the index of the set for a policy. It adds the set when a Route first needs it.
 func (c *familyCompiler) set(p TrafficPolicy) int {
 	if c.sets[p] == 0 {
 		endpoints := c.cluster
@@ -125,11 +126,12 @@ func (c *familyCompiler) set(p TrafficPolicy) int {
 	return c.sets[p] - 1
 }
 
-// sourceRanges is who may use the LoadBalancer Frontends, and their Routes. A load balancer may
-// send a packet back to its own address from this node, so the VIPs are allowed if a range contains
-// the node's address. A range of length 0 allows all clients, as does the absence of ranges. If a
-// range cannot be read and the family has no readable one, no client is allowed, because it is
-// unknown which clients it was meant to exclude.
+// sourceRanges returns who may use the LoadBalancer Frontends, and a function that returns
+// their Routes. A load balancer may send a packet back to its own address from this node, so
+// the VIPs are allowed if a range contains the node's address. A range of length 0 allows all
+// clients, as does the absence of ranges. If a range cannot be read and the family has no
+// readable one, no client is allowed, because it is unknown which clients it was meant to
+// exclude.
 func (c *familyCompiler) sourceRanges(vips []netip.Addr) ([]netip.Prefix, func() ([]Route, Verdict)) {
 	var allow []netip.Prefix
 	node, unreadable := false, false
@@ -194,8 +196,8 @@ func (c *familyCompiler) parse(texts []string) []netip.Addr {
 	return out
 }
 
-// externalIPs are spec.externalIPs, unless the operator disables them. Any user who can write a
-// Service can point them at foreign addresses (CVE-2020-8554).
+// externalIPs returns the family's spec.externalIPs, or nil if the operator disables them. Any
+// user who can write a Service can point them at foreign addresses (CVE-2020-8554).
 func (c *familyCompiler) externalIPs() []netip.Addr {
 	if c.facts.noExternalIPs {
 		return nil
@@ -203,7 +205,7 @@ func (c *familyCompiler) externalIPs() []netip.Addr {
 	return c.parse(c.port.Service.Spec.ExternalIPs)
 }
 
-// clusterIPOfFamily is the Service's cluster IP of a family; the zero Addr where it has none.
+// clusterIPOfFamily returns the Service's cluster IP of a family, or the zero Addr without one.
 func clusterIPOfFamily(svc *corev1.Service, ipv6 bool) netip.Addr {
 	for _, text := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
 		if a, err := topology.ParseAddr(text); err == nil && a.Is6() == ipv6 {
@@ -213,8 +215,8 @@ func clusterIPOfFamily(svc *corev1.Service, ipv6 bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// vips are the load balancer's addresses that this node must answer on: ipMode Proxy
-// means that the load balancer delivers to the node's own addresses (KEP-1860).
+// vips returns the load balancer's addresses that this node must answer on. It leaves out those
+// with ipMode Proxy: there the load balancer delivers to the node's own addresses (KEP-1860).
 func vips(svc *corev1.Service) []string {
 	var out []string
 	for _, ingress := range svc.Status.LoadBalancer.Ingress {
@@ -231,7 +233,7 @@ func healthChecked(svc *corev1.Service) bool {
 		svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// affinity is how long a client keeps its endpoint; 0 = no affinity.
+// affinity returns how long a client keeps its endpoint; 0 = no affinity.
 func affinity(svc *corev1.Service) time.Duration {
 	if svc.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return 0
