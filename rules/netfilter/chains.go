@@ -56,7 +56,7 @@ const (
 // servicePrefixes are all of them.
 var servicePrefixes = [...]string{PrefixCluster, PrefixLocal, PrefixExternal, PrefixFirewall, PrefixEndpoint}
 
-// isServiceProxys is Naming.IsOurs for a chain as kube-proxy names it.
+// isServiceProxys decides Naming.IsOurs for a chain, given by kube-proxy's name for it.
 func isServiceProxys(t Table, chain string) bool {
 	switch chain {
 	case ChainProxyCanary:
@@ -73,7 +73,7 @@ func isServiceProxys(t Table, chain string) bool {
 	}
 }
 
-// isServices is Naming.IsServiceChain for a chain as kube-proxy names it.
+// isServices decides Naming.IsServiceChain for a chain, given by kube-proxy's name for it.
 func isServices(t Table, chain string) bool {
 	if t != NAT {
 		return false

@@ -9,7 +9,7 @@ const (
 	IPv6
 )
 
-// String is IPv4 or IPv6.
+// String returns "IPv4" or "IPv6".
 func (f Family) String() string {
 	if f == IPv6 {
 		return "IPv6"

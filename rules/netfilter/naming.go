@@ -26,10 +26,10 @@ const (
 
 var allNamings = [...]Naming{KubeNames, GridNames}
 
-// Namings are all Namings.
+// Namings returns all Namings.
 func Namings() []Naming { return slices.Clone(allNamings[:]) }
 
-// Prefix is what the names begin with.
+// Prefix returns what the names begin with: "KUBE-" or "GRID-".
 func (n Naming) Prefix() string {
 	if n == GridNames {
 		return gridPrefix
@@ -37,7 +37,7 @@ func (n Naming) Prefix() string {
 	return kubePrefix
 }
 
-// Chain is the name of a chain, or the prefix of one, given as kube-proxy names it.
+// Chain returns the name of a chain, or the prefix of one. kube is kube-proxy's name for it.
 func (n Naming) Chain(kube string) string {
 	if n == GridNames {
 		return gridPrefix + kube[len(kubePrefix):]
@@ -45,7 +45,8 @@ func (n Naming) Chain(kube string) string {
 	return kube
 }
 
-// Kube is the inverse of Chain; false if the name is not that of a chain of ours.
+// Kube returns kube-proxy's name of a chain, as the inverse of Chain. It returns false if the
+// name lacks our prefix.
 func (n Naming) Kube(chain string) (string, bool) {
 	if n == KubeNames {
 		return chain, strings.HasPrefix(chain, kubePrefix)

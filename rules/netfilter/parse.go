@@ -159,7 +159,8 @@ func (s *scanner) command(text string) Line {
 	return l
 }
 
-// incompatibleTable is the table that iptables-nft-save, in a comment, reports as not printed.
+// incompatibleTable returns the table that a comment of iptables-nft-save reports as not
+// printed. It returns false for any other comment.
 func incompatibleTable(comment string) (t Table, is bool) {
 	rest, is := strings.CutPrefix(comment, "# Table `")
 	if !is {

@@ -22,7 +22,7 @@ func newParser(f Family) *parser {
 	return &parser{family: f, names: map[string]knownName{}}
 }
 
-// intern is a copy of s that shares memory with all equal ones.
+// intern returns a copy of s that shares memory with all equal ones.
 func (p *parser) intern(s string) string {
 	if k, ok := p.names[s]; ok {
 		return k.text
@@ -38,8 +38,8 @@ func (p *parser) declare(t Table, chain string) string {
 	return k.text
 }
 
-// chain is the chain that a target names. A word that is neither a declared chain nor a name of
-// ours, under any Naming, is a target extension such as LOG.
+// chain returns the chain that a target names, and whether it names one. A word that is neither
+// a declared chain nor a name of ours, under any Naming, is a target extension such as LOG.
 func (p *parser) chain(t Table, word string) (string, bool) {
 	known := p.names[word].declared&(1<<t) != 0
 	return p.intern(word), plain(word) && (known || isAnybodys(t, word) || word == ChainFirewall)
@@ -166,7 +166,7 @@ func (a *arguments) option() bool {
 	}
 }
 
-// next is the next word; "" = none.
+// next removes and returns the next word; "" = no word remains.
 func (a *arguments) next() string {
 	if len(a.words) == 0 {
 		return ""

@@ -45,7 +45,7 @@ const (
 	SCTP     Proto = 132
 )
 
-// String is the protocol's name in iptables(8) and in chain name hashes.
+// String returns the protocol's name in iptables(8) and in chain name hashes.
 func (p Proto) String() string {
 	switch p {
 	case TCP:

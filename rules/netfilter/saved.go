@@ -110,7 +110,7 @@ func (t *SavedTable) compact() {
 	}
 }
 
-// Table is a table of a Saved; an empty one for Other.
+// Table returns a table of s. For Other it returns an empty table.
 func (s *Saved) Table(t Table) *SavedTable {
 	if int(t) < len(s.Tables) {
 		return &s.Tables[t]

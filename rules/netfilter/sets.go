@@ -25,7 +25,7 @@ const (
 // mode, by its name in IPv4. Its type is hash:ip,port.
 const SetLocalDNS = "KUBE-LOCAL-DNS"
 
-// SetTypes are the types of the sets of IPVS mode in ipset(8), by the sets' names in IPv4.
+// SetTypes returns the types in ipset(8) of the sets of IPVS mode, by the sets' names in IPv4.
 func SetTypes() map[string]string {
 	return map[string]string{
 		SetClusterIP:       "hash:ip,port",
@@ -37,13 +37,13 @@ func SetTypes() map[string]string {
 	}
 }
 
-// SetModule is the kernel module of a type of set: ip_set_hash_ipport for hash:ip,port.
+// SetModule returns the kernel module of a type of set: ip_set_hash_ipport for hash:ip,port.
 func SetModule(kind string) string {
 	return "ip_set_" + strings.NewReplacer(":", "_", ",", "").Replace(kind)
 }
 
-// SetsOfKubeProxy are the sets that only kube-proxy's IPVS mode has, by their names in IPv4. They
-// are unused once no rule names them.
+// SetsOfKubeProxy returns the names in IPv4 of the sets that only kube-proxy's IPVS mode has.
+// They are unused once no rule names them.
 func SetsOfKubeProxy() []string {
 	return []string{
 		"KUBE-LOAD-BALANCER", "KUBE-LOAD-BALANCER-LOCAL", "KUBE-LOAD-BALANCER-FW",
@@ -58,7 +58,7 @@ func SetsOfKubeProxy() []string {
 // longestSetName is the kernel's limit for set names (IPSET_MAXNAMELEN minus one).
 const longestSetName = 31
 
-// SetName is the name of a set in one family, as kube-proxy makes it.
+// SetName returns kube-proxy's name for a set in one family. name is the set's name in IPv4.
 func SetName(f Family, name string) string {
 	if f == IPv4 {
 		return name

@@ -12,7 +12,7 @@ const (
 	Other  // raw, security and any other table: never read
 )
 
-// String is the table's name in iptables(8); "other" for Other.
+// String returns the table's name in iptables(8); "other" for Other.
 func (t Table) String() string {
 	switch t {
 	case Filter:

@@ -9,7 +9,7 @@ import (
 // Same reports whether two rules do the same. Comments and counters do not matter.
 func (r Rule) Same(o Rule) bool { return r.Decisive() == o.Decisive() }
 
-// Decisive is r without comment and counter.
+// Decisive returns r without comment and counter.
 func (r Rule) Decisive() Rule {
 	r.Comment, r.NFAcct = "", ""
 	return r
@@ -92,7 +92,7 @@ func (t *text) not(n bool) {
 	}
 }
 
-// header is what iptables itself matches.
+// header writes what iptables itself matches.
 func (t *text) header(r Rule) {
 	t.prefix("-s", r.Src, r.NotSrc)
 	t.prefix("-d", r.Dst, r.NotDst)
@@ -166,8 +166,8 @@ func (f Family) wholeMask() string {
 	return "255.255.255.255"
 }
 
-// Probability is 1/n as the kernel has it after kube-proxy wrote it: rounded to ten decimals first,
-// then to 31 bits.
+// Probability returns 1/n in units of 2^-31, as the kernel has it after kube-proxy wrote it:
+// rounded to ten decimals first, then to 31 bits.
 func Probability(n int) uint32 {
 	f, _ := strconv.ParseFloat(strconv.FormatFloat(1/float64(n), 'f', 10, 64), 64)
 	return roundProbability(f)
@@ -176,7 +176,7 @@ func Probability(n int) uint32 {
 // roundProbability rounds as libxt_statistic does.
 func roundProbability(f float64) uint32 { return uint32(math.Round(f * (1 << 31))) }
 
-// formatProbability has eleven decimals, enough to tell all 31-bit fractions apart.
+// formatProbability returns p with eleven decimals, enough to tell all 31-bit fractions apart.
 func formatProbability(p uint32) string {
 	return strconv.FormatFloat(float64(p)/(1<<31), 'f', 11, 64)
 }
@@ -260,7 +260,7 @@ func (t *text) target(r Rule) {
 	}
 }
 
-// unreachable is the ICMP message of REJECT.
+// unreachable returns the ICMP message of REJECT.
 func (f Family) unreachable() string {
 	if f == IPv6 {
 		return "icmp6-port-unreachable"

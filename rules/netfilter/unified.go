@@ -21,7 +21,8 @@ func WriteUnified(w io.Writer, name string, kernel, desired []string) (int64, er
 	return int64(n), nil
 }
 
-// side is the name of one side of a unified diff; as in diff(1), /dev/null if it does not exist.
+// side returns the name of one side of a unified diff. As in diff(1), it is /dev/null if that
+// side does not exist.
 func side(what, name string, lines []string) string {
 	if lines == nil {
 		return "/dev/null"
