@@ -108,7 +108,7 @@ func (b *inbox) begin(start time.Time, take bool) (oldest time.Time, hostMoved b
 	return oldest, hostMoved
 }
 
-// earlier is the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times. It ignores a zero time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -136,8 +136,9 @@ func (b *inbox) done(start, end time.Time, families rules.Outcomes) {
 	}
 }
 
-// pending is the time of the oldest change of a family that the kernel does not hold yet, or the
-// start of the run in progress, which may find that the kernel lacks something; zero = none.
+// pending returns the time of a family's oldest change that the kernel does not hold yet, or
+// the start of the run in progress, which may find that the kernel lacks something. Zero =
+// neither.
 func (b *inbox) pending(f rules.Family) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,7 +161,7 @@ func (b *inbox) step() {
 	}
 }
 
-// lastStep is when the run in progress last made progress; zero = no run is in progress.
+// lastStep returns when the run in progress last made progress; zero = no run is in progress.
 func (b *inbox) lastStep() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

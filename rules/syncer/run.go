@@ -19,8 +19,9 @@ const stopGrace = 3 * time.Second
 // errStopped is the cause of a run's context that ended with stopGrace.
 var errStopped = errors.New("the sync was interrupted because gridproxy is stopping")
 
-// finishing is the context of a run. It ends stopGrace after ctx. Every table is written as a whole
-// or not at all, and a later start reads the kernel back. Call the func at the end of the run.
+// finishing returns the context of a run. It ends stopGrace after ctx. Every table is written
+// as a whole or not at all, and a later start reads the kernel back. Call the func at the end
+// of the run.
 func finishing(ctx context.Context) (context.Context, func()) {
 	run, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -36,8 +37,8 @@ func finishing(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// step is one run, from the whole Snapshot to the Observers. It was due because of dirty: a change
-// that came since may have to wait for the minimum period.
+// step makes one run, from the whole Snapshot to the Observers. dirty reports whether a change
+// made the run due: a change that came since may have to wait for the minimum period.
 func (s *Syncer) step(ctx context.Context, start time.Time, dirty bool) {
 	ctx, end := finishing(ctx)
 	defer end()
@@ -79,7 +80,7 @@ func (s *Syncer) step(ctx context.Context, start time.Time, dirty bool) {
 	}
 }
 
-// reading is ctx with the rules.Reading that a plan allows. Call the func at its end.
+// reading returns ctx with the rules.Reading that a plan allows. Call the func at its end.
 func (s *Syncer) reading(ctx context.Context, allowed reading) (context.Context, func()) {
 	if allowed == toTheEnd {
 		return ctx, func() {}
@@ -107,7 +108,7 @@ func (s *Syncer) readHost() error {
 	return nil
 }
 
-// decide is the pure part: what the kernel should hold.
+// decide computes what the kernel should hold, the pure part of a run, and puts it into r.
 func (s *Syncer) decide(r *Result) {
 	r.Snapshot.Host = s.host
 	if s.hasDecided { // else they are those of the Source, if it has any
@@ -195,7 +196,7 @@ func sum(a, b rules.Changes) rules.Changes {
 	}
 }
 
-// soonest is the shorter of two waits, of which 0 is none at all.
+// soonest returns the shorter of two waits. A wait of 0 does not count.
 func soonest(a, b time.Duration) time.Duration {
 	if a <= 0 || b <= 0 {
 		return max(a, b)
@@ -203,7 +204,7 @@ func soonest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// familyNames are the families in a set, for messages.
+// familyNames returns the families in a set, for messages: "IPv4,IPv6", or "none".
 func familyNames(set rules.FamilySet) string {
 	var names []string
 	for _, f := range rules.Families() {
@@ -214,7 +215,7 @@ func familyNames(set rules.FamilySet) string {
 	return cmp.Or(strings.Join(names, ","), "none")
 }
 
-// log is the one place where a run's errors are written down.
+// log writes the outcome of a run to the log. A run's errors are logged nowhere else.
 func (s *Syncer) log(ctx context.Context, r Result) {
 	took := r.End.Sub(r.Start)
 	switch {

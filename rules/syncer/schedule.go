@@ -54,8 +54,8 @@ const (
 	skipped // only what failed is read back
 )
 
-// due is when the next run should start, given whether something has changed since the last one
-// (dirty); false = only after a change.
+// due returns when the next run should start; false = only after a change. dirty reports
+// whether something has changed since the last run.
 func (s schedule) due(dirty bool) (time.Time, bool) {
 	at, known := s.dueToWrite(dirty)
 	if verify, ok := s.dueToVerify(dirty); ok && (!known || verify.Before(at)) {
@@ -64,7 +64,8 @@ func (s schedule) due(dirty bool) (time.Time, bool) {
 	return at, known
 }
 
-// dueToWrite is due for a run that takes up changes, or goes on with what was begun or failed.
+// dueToWrite returns when a run should start that takes up changes, continues what a Backend
+// began, or retries what failed; false = only after a change.
 // While every family fails, only the back-off counts: each retry reads the kernel back, so runs
 // for changes would be expensive. While one family is written, its changes do not wait for the
 // other: a Backend retries what failed only in a run that verifies. The minimum period counts
@@ -95,7 +96,8 @@ func (s schedule) dueToWrite(dirty bool) (time.Time, bool) {
 	return at, known
 }
 
-// dueToVerify is due for a run that only verifies. After a failure there is none: retries verify.
+// dueToVerify returns when a run should start that only verifies; false = not before the next
+// run. After a failure it returns false, because retries verify.
 func (s schedule) dueToVerify(dirty bool) (time.Time, bool) {
 	if s.failures > 0 {
 		return time.Time{}, false
@@ -104,8 +106,8 @@ func (s schedule) dueToVerify(dirty bool) (time.Time, bool) {
 	return at, ok
 }
 
-// nextVerification is verification.next. What a Backend wants to go on with at once counts as a
-// change that waits.
+// nextVerification returns what verification.next returns. What a Backend wants to continue
+// immediately counts as a change that waits.
 func (s schedule) nextVerification(dirty bool) (at, firm time.Time, ok bool) {
 	soon := !s.again.IsZero() && !s.again.After(s.ended.Add(max(s.min, time.Millisecond)))
 	var wrote time.Time
@@ -115,9 +117,10 @@ func (s schedule) nextVerification(dirty bool) (at, firm time.Time, ok bool) {
 	return s.verification.next(dirty || soon, wrote)
 }
 
-// plan is what a run does that starts now. Changes come first, unless a verification is long
-// overdue: see verification.next. What a run must read because it failed or is the first is read
-// in any case; what the other families hold is read by the rules of a verification.
+// plan returns what a run does that starts now. Changes come first, unless a verification is
+// long overdue: see verification.next. What must be read because it failed, or because the run
+// is the first, is read in any case. What the other families hold is read by the rules of a
+// verification.
 func (s schedule) plan(now time.Time, dirty bool) plan {
 	at, firm, ok := s.nextVerification(dirty)
 	until := untilChange
@@ -169,7 +172,7 @@ func isPartial(r Result) bool {
 	return r.Err != nil && r.Changes.Families.Synced() != rules.FamilySet{}
 }
 
-// after is the schedule after a run. A failed run is always repeated.
+// after returns the schedule after a run. A failed run is always repeated.
 func (s schedule) after(r Result) schedule {
 	waits, beginning := s.waits(r), s.partial && s.failsNewly(r)
 	s.ended, s.again, s.partial, s.failing = r.End, time.Time{}, isPartial(r), failingIn(r)
@@ -198,10 +201,11 @@ func (s schedule) after(r Result) schedule {
 	return s
 }
 
-// verificationAfter is verification after a run. After the first run that writes a family, it is
-// known what that family holds, so the period counts from there: a family that fails from the
-// start does not stop the verification of the other one. To read what this run has written costs
-// about what writing it did, which is taken for the cost until it is known, if it is dear.
+// verificationAfter returns the verification after a run. After the first run that writes a
+// family, it is known what that family holds, so the period counts from there: a family that
+// fails from the start does not stop the verification of the other one. The cost of reading
+// what that run wrote is not known yet. It is about that of writing, which is used if it is
+// high.
 func (s schedule) verificationAfter(r Result) verification {
 	v := s.verification
 	switch {

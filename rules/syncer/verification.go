@@ -11,7 +11,7 @@ const readingRest = 50
 // the kernel refused, does not leave the kernel unread for hours.
 const longestRest = time.Hour
 
-// rest is the time without a verification after one of this cost.
+// rest returns the time without a verification after one of this cost.
 func rest(cost time.Duration) time.Duration {
 	if cost > longestRest/readingRest {
 		return longestRest
@@ -36,7 +36,7 @@ type verification struct {
 	spent time.Duration // by that one
 }
 
-// period is the time from the end of a verification to the start of the next.
+// period returns the time from the end of a verification to the start of the next.
 func (v verification) period() time.Duration { return max(v.configured, rest(v.cost)) }
 
 // next decides when the next verification may start; false = not before the next run. pending says
@@ -61,7 +61,8 @@ func (v verification) next(pending bool, wrote time.Time) (at, firm time.Time, o
 	return wrote, firm, !wrote.IsZero() && !wrote.Before(firm) && !wrote.Before(at)
 }
 
-// after is v after a run that verified, whose end and cost are given.
+// after returns v after a run that verified, given its end and cost, and whether the
+// verification was completed.
 func (v verification) after(end time.Time, cost time.Duration, completed bool) verification {
 	v.tried, v.spent = end, cost
 	if completed {
