@@ -11,9 +11,9 @@ import (
 
 const onlineCPUsFile = "sys/devices/system/cpu/online"
 
-// onlineCPUs is how many CPUs of the machine are online, as kube-proxy counts them. The conntrack
-// table is the whole machine's, so the CPUs that this process may use are only the fallback: a
-// static CPU policy gives a container few of many.
+// onlineCPUs returns how many CPUs of the machine are online, as kube-proxy counts them. The
+// conntrack table is the whole machine's, so the CPUs that this process may use are only the
+// fallback: a static CPU policy gives a container few of many.
 func (m Machine) onlineCPUs() int {
 	if text, err := regularfile.Read(m.path(onlineCPUsFile), maxSettingBytes); err == nil {
 		if n, err := countCPUs(strings.TrimSpace(string(text))); err == nil {

@@ -32,7 +32,7 @@ type Machine struct {
 	Log  *slog.Logger // reports each setting that is changed; nil = not reported
 }
 
-// Read is Machine{}.Read.
+// Read returns what Machine{}.Read returns.
 func Read() (topology.Host, error) { return Machine{}.Read() }
 
 // Read returns the addresses of every interface but ServiceLink, as kube-proxy reads them: with
@@ -68,8 +68,9 @@ func (m Machine) Read() (topology.Host, error) {
 	return h, nil
 }
 
-// networkOf is the network of an interface by one of its addresses; of a point-to-point link that
-// of the other end. False: the network has no other machines.
+// networkOf returns the network of an interface, given one of its addresses. For a
+// point-to-point link it returns the network of the other end. False: the network has no other
+// machines.
 func networkOf(a netlink.Addr) (netip.Prefix, bool) {
 	network := a.IPNet
 	if a.Peer != nil {
@@ -87,8 +88,8 @@ func networkOf(a netlink.Addr) (netip.Prefix, bool) {
 	return p, p.IsValid() && !p.IsSingleIP()
 }
 
-// listAddrs is every address of every link. A list that changes while the kernel sends it may be
-// incomplete, so it is requested again.
+// listAddrs returns every address of every link. A list that changes while the kernel sends it
+// may be incomplete, so it is requested again.
 func listAddrs() ([]netlink.Addr, error) {
 	for try := 1; ; try++ {
 		all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
@@ -98,7 +99,7 @@ func listAddrs() ([]netlink.Addr, error) {
 	}
 }
 
-// hasIPv4 is false only on a kernel built without the family.
+// hasIPv4 reports whether IPv4 works. It is false only on a kernel built without the family.
 func (m Machine) hasIPv4() bool {
 	_, err := os.Stat(m.path("proc/sys/net/ipv4"))
 	return err == nil
@@ -107,9 +108,10 @@ func (m Machine) hasIPv4() bool {
 // Families reports which families the kernel has and uses.
 func (m Machine) Families() (ipv4, ipv6 bool) { return m.hasIPv4(), m.hasIPv6() }
 
-// hasIPv6 is false if the kernel lacks the family or an administrator disabled it. The setting for
-// all interfaces does not apply to an interface that has an address. The file is read by thread,
-// because /proc/net shows the main thread's namespace.
+// hasIPv6 reports whether IPv6 works. It returns false if the kernel lacks the family or an
+// administrator disabled it. The setting for all interfaces does not apply to an interface that
+// has an address. The file is read by thread, because /proc/net shows the main thread's
+// namespace.
 func (m Machine) hasIPv6() bool {
 	addrs, err := os.Open(m.path("proc/thread-self/net/if_inet6"))
 	if err != nil {

@@ -87,14 +87,15 @@ func (m Machine) reuseDelay() error {
 		release, settingName(ipvsDir+"conn_reuse_mode"), mode, withoutIPVS)
 }
 
-// reuse is the value of conn_reuse_mode and the kernel's release; 0 and "" if they cannot be read.
+// reuse returns the value of conn_reuse_mode and the kernel's release; 0 and "" if they cannot
+// be read.
 func (m Machine) reuse() (mode int64, release string) {
 	mode, _ = m.readInt(ipvsDir + "conn_reuse_mode")
 	text, _ := regularfile.Read(m.path("proc/sys/kernel/osrelease"), maxSettingBytes)
 	return mode, strings.TrimSpace(string(text))
 }
 
-// hold is set, followed by a check that the kernel has the value.
+// hold does what set does, then checks that the kernel has the value.
 func (m Machine) hold(name string, value int64, without string) error {
 	if err := m.set(name, value, without); err != nil {
 		return err

@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProcessorTime is what this process and the programs that it has waited for have used of the
-// processors so far, in user and in kernel mode. It includes what other goroutines do.
+// ProcessorTime returns the processor time that this process and the programs that it has
+// waited for have used so far, in user and in kernel mode. It includes what other goroutines
+// do.
 func ProcessorTime() time.Duration {
 	var total time.Duration
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {

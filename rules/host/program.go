@@ -20,9 +20,9 @@ import (
 // process that left the program's process group can still hold them.
 const pipeDelay = time.Second
 
-// Command is a program that is killed when ctx ends, with every process that it started: it
-// gets a process group of its own. Without that, a wrapper script would die and the tool that
-// it started would keep the pipes open and the xtables lock held.
+// Command returns a command that is killed when ctx ends, with every process that it started:
+// it gets a process group of its own. Without that, a wrapper script would die and the tool
+// that it started would keep the pipes open and the xtables lock held.
 func Command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -98,7 +98,7 @@ func killChildren(path string) {
 	}
 }
 
-// parentOf is the process that started another; 0 if that has ended.
+// parentOf returns the ID of the process that started pid; 0 if pid has ended.
 func parentOf(pid int) int {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")

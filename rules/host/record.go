@@ -38,7 +38,7 @@ type Change struct {
 	Was int64 `json:"was"`
 }
 
-// String is such as "sysctl net.ipv4.ip_forward".
+// String returns the setting's name, such as "sysctl net.ipv4.ip_forward".
 func (c Change) String() string { return settingName(c.Name) }
 
 // Restored is what Restore did about one setting.
@@ -48,8 +48,8 @@ type Restored struct {
 	Done bool  // false = it is neither Old nor New, so another program has set it since, and it was left alone
 }
 
-// recordFile is the record of the network namespace that this thread is in: most settings belong
-// to one.
+// recordFile returns the path of the record of the network namespace that this thread is in:
+// most settings belong to one namespace.
 func (m Machine) recordFile() (string, error) {
 	namespace, err := namespaceCookie()
 	if err != nil {
@@ -58,9 +58,9 @@ func (m Machine) recordFile() (string, error) {
 	return m.path(strings.TrimPrefix(filepath.Join(RecordDir, fmt.Sprintf("settings-%d.json", namespace)), "/")), nil
 }
 
-// namespaceCookie is the number that the kernel gives the network namespace of this thread and no
-// other one until it boots again; inode numbers are used again. Kernels before 5.14 have only
-// these.
+// namespaceCookie returns the number that the kernel gives the network namespace of this
+// thread, and no other one until it boots again. Kernels before 5.14 lack that number, so it
+// returns the inode number, which the kernel uses again.
 func namespaceCookie() (uint64, error) {
 	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -104,8 +104,8 @@ func (m Machine) Recorded() ([]Change, error) {
 	return all, nil
 }
 
-// isOurs says whether gridproxy changes a setting. A record that another program has written must
-// not make us write elsewhere.
+// isOurs reports whether gridproxy changes a setting. A record that another program has written
+// must not make us write elsewhere.
 func isOurs(name string) bool {
 	return filepath.Clean(name) == name &&
 		(name == hashsizeFile || strings.HasPrefix(name, conntrackDir) || strings.HasPrefix(name, ipvsDir) ||
@@ -189,7 +189,7 @@ func (m Machine) prune(dir, kept string) {
 // that it can be retried.
 func (m Machine) Restore() ([]Restored, error) { return m.restore(m.write, m.keep) }
 
-// Restorable is what Restore would do. It changes nothing.
+// Restorable returns what Restore would do. It changes nothing.
 func (m Machine) Restorable() ([]Restored, error) {
 	return m.restore(func(string, int64) error { return nil }, func([]Change) error { return nil })
 }

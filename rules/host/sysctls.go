@@ -34,9 +34,10 @@ type Sysctls struct {
 	UDPTimeoutStream      time.Duration
 }
 
-// ConntrackMax is how many entries the conntrack table should have on a machine with so many CPUs;
-// 0 = leave it alone: perCore for each CPU, at most 1048576, at least least. kube-proxy does the
-// same, but ignores least where perCore reaches 1048576.
+// ConntrackMax returns how many entries the conntrack table should have on a machine with so
+// many CPUs: perCore for each CPU, at most 1048576, at least least. If perCore is not positive,
+// it returns 0: leave the table alone. kube-proxy does the same, but ignores least where
+// perCore reaches 1048576.
 func ConntrackMax(perCore, least, cpus int) int {
 	if perCore <= 0 {
 		return 0
@@ -150,7 +151,7 @@ func (m Machine) change(name string, old, value int64) error {
 	return nil
 }
 
-// writable is the error that write would get when it opens the setting.
+// writable returns the error that write would get when it opens the setting.
 func (m Machine) writable(name string) error {
 	f, err := os.OpenFile(m.path(name), os.O_WRONLY, 0)
 	if err != nil {
@@ -170,7 +171,7 @@ func (m Machine) write(name string, value int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// advice is what an administrator can do about err for the setting name.
+// advice returns what an administrator can do about err for the setting name.
 func advice(name string, value int64, err error) string {
 	sysctl, isSysctl := strings.CutPrefix(name, sysctlDir)
 	switch {
@@ -187,7 +188,7 @@ func advice(name string, value int64, err error) string {
 	}
 }
 
-// settingName is how sysctl(8) prints a setting; a module's parameter keeps its path.
+// settingName returns a setting as sysctl(8) prints it. A module's parameter keeps its path.
 func settingName(name string) string {
 	if s, ok := strings.CutPrefix(name, sysctlDir); ok {
 		return "sysctl " + strings.ReplaceAll(s, "/", ".")
