@@ -138,7 +138,7 @@ func (c *collection) service(e *entry) {
 	}
 }
 
-// isTarget says whether a Service may be an alias of that: an address is none.
+// isTarget reports whether a Service may be an alias of name. It may not be one of an address.
 func isTarget(name string) bool {
 	if name == "" {
 		return false
@@ -255,5 +255,6 @@ func (c *collection) wants(addr netip.Addr) bool {
 	return c.want != WantIPv4 && c.want != WantIPv6 || addr.Is4() == (c.want == WantIPv4)
 }
 
-// asksFor says whether a part of a question asks for a value. An empty part asks for any.
+// asksFor reports whether a part of a question asks for value, in upper or lower case. An empty
+// part asks for any value.
 func asksFor(part, value string) bool { return part == "" || strings.EqualFold(part, value) }

@@ -49,7 +49,7 @@ type Change struct {
 	Namespaces []string // all that exist; nil means those of before
 }
 
-// New is the Zone of a whole view.
+// New returns the Zone of a whole view.
 func New(config Config, view dnsview.View, serial uint32) *Zone {
 	config.Domain = strings.ToLower(strings.TrimSuffix(config.Domain, ".")) + "."
 	empty := &Zone{
@@ -65,16 +65,16 @@ func New(config Config, view dnsview.View, serial uint32) *Zone {
 	return empty.Update(Change{Serial: serial, Services: view.Services, Namespaces: namespaces})
 }
 
-// Domain is the cluster domain, in lower case and with the dot at its end.
+// Domain returns the cluster domain, in lower case and with the dot at its end.
 func (z *Zone) Domain() string { return z.config.Domain }
 
-// TTL is the one of every record but the version, in seconds.
+// TTL returns the TTL of every record except the version, in seconds.
 func (z *Zone) TTL() uint32 { return z.config.TTL }
 
-// Serial is the one of the last Change.
+// Serial returns the serial of the last Change.
 func (z *Zone) Serial() uint32 { return z.serial }
 
-// View is what the Zone was made of, without the name of a node.
+// View returns the view that the Zone was made of, without the name of a node.
 func (z *Zone) View() dnsview.View {
 	v := dnsview.View{Namespaces: slices.Sorted(maps.Keys(z.namespaces))}
 	for e := range z.services.values() {
@@ -84,7 +84,7 @@ func (z *Zone) View() dnsview.View {
 	return v
 }
 
-// Service is what the Zone was told of a Service; nil = there is none of that name.
+// Service returns the names of a Service; nil = the Zone has no Service of that name.
 func (z *Zone) Service(name types.NamespacedName) *dnsview.Names {
 	if e, found := z.services.get(name); found {
 		return e.Names
@@ -92,7 +92,7 @@ func (z *Zone) Service(name types.NamespacedName) *dnsview.Names {
 	return nil
 }
 
-// Update is the Zone after a Change. Its cost does not depend on what stays as it is.
+// Update returns the Zone after a Change. Its cost does not depend on what stays as it is.
 func (z *Zone) Update(c Change) *Zone {
 	next := *z
 	next.serial = c.Serial
