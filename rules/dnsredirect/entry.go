@@ -22,7 +22,7 @@ type Entry struct {
 	Proto corev1.Protocol // UDP or TCP
 }
 
-// String is as in ipset(8).
+// String returns the entry as in ipset(8).
 func (e Entry) String() string { return fmt.Sprintf("%s,%s:%d", e.Addr, e.protoName(), Port) }
 
 func (e Entry) protoName() string {
@@ -32,7 +32,7 @@ func (e Entry) protoName() string {
 	return "udp"
 }
 
-// Entries are those of the cluster's DNS Service, sorted. A nil Service has none.
+// Entries returns the entries of the cluster's DNS Service, sorted. A nil Service has none.
 func Entries(svc *topology.DNSService) []Entry {
 	if svc == nil || svc.Kind != dnsview.ClusterIP {
 		return nil
@@ -50,7 +50,7 @@ func Entries(svc *topology.DNSService) []Entry {
 	return slices.Compact(all)
 }
 
-// OfFamily are the entries of one family.
+// OfFamily returns the entries of one family.
 func OfFamily(all []Entry, ipv6 bool) []Entry {
 	return slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return e.Addr.Is6() != ipv6 })
 }

@@ -146,7 +146,7 @@ func listenersOf(found []socketRow, probably []int) []Listener {
 	return out
 }
 
-// socketsOf are the links of a process' sockets; none if they cannot be read.
+// socketsOf returns the links of a process' sockets; nil if they cannot be read.
 func socketsOf(pid int) (links []string) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	all, _ := os.ReadDir(dir)

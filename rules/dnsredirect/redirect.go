@@ -75,10 +75,10 @@ func (r *Redirect) Prepare(f rules.Family) error {
 	return nil
 }
 
-// Lead leads exactly these entries to the server, for Expire unless they are permanent. Call it
-// every Renew. Prepare must have succeeded once for the family of each. What another process led,
-// and is not among them, is not led any more, but for families that are left as they are. failed
-// are the families that are led otherwise than said; the other one is led.
+// Lead leads these entries to the server, for Expire unless they are permanent. Call it every
+// Renew. Prepare must have succeeded once for the family of each. Lead deletes all other
+// entries, also those of another process, except in the families in leave. failed has the
+// families with an error, whose entries may differ from that.
 func (r *Redirect) Lead(entries []Entry, leave rules.FamilySet) (failed rules.FamilySet, err error) {
 	var errs []error
 	for _, f := range []rules.Family{rules.IPv4, rules.IPv6} {

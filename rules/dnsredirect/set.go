@@ -45,7 +45,8 @@ func (r *Redirect) ensureSet(ipv6 bool) error {
 	return nil
 }
 
-// missingModule is what to do if the kernel lacks the type of the sets, or sets altogether.
+// missingModule returns what to do if the kernel lacks the type of the sets, or sets
+// altogether. It returns "" if err has another cause.
 func missingModule(err error) string {
 	if !errors.Is(err, nl.IPSetError(nl.IPSET_ERR_FIND_TYPE)) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
 		return ""
@@ -53,7 +54,7 @@ func missingModule(err error) string {
 	return fmt.Sprintf("; load the module %s on this machine (modprobe -a xt_set %[1]s), or install the package that has it, such as linux-modules-extra or kernel-modules-extra", netfilter.SetModule(setType))
 }
 
-// readSet is what the set of a family holds. One that does not exist holds nothing.
+// readSet returns what the set of a family holds; nil if the set does not exist.
 func (r *Redirect) readSet(ipv6 bool) ([]Entry, error) {
 	var found *netlink.IPSetResult
 	err := kernelsocket.Guarded(func() (err error) {
