@@ -58,7 +58,7 @@ const (
 // Probability is an exact fraction in lowest terms: "1", "715827883/2147483648".
 type Probability string
 
-// Float is the nearest float64.
+// Float returns the nearest float64; 0 if p is not a number.
 func (p Probability) Float() float64 {
 	r, ok := new(big.Rat).SetString(string(p))
 	if !ok {
@@ -100,7 +100,7 @@ type Others struct {
 	Server func(dst netip.AddrPort, proto netfilter.Proto) (endpoints []netip.AddrPort, found bool)
 }
 
-// With is Trace with ipsets and virtual servers.
+// With does what Trace does, with ipsets and virtual servers.
 func With(s netfilter.Saved, o Others, p Packet) Outcome {
 	w := walk{saved: &s, others: o, packet: p, budget: longestWalk}
 	flows := []flow{{dst: netip.AddrPortFrom(p.Dst, p.DstPort), in: p.InInterface, weight: certain()}}

@@ -11,14 +11,14 @@ type weight struct {
 
 func certain() weight { return weight{num: big.NewInt(1)} }
 
-// times is w × p / 2^31.
+// times returns w × p / 2^31.
 func (w weight) times(p uint32) weight {
 	w.num = new(big.Int).Mul(w.num, big.NewInt(int64(p)))
 	w.shift += 31
 	return w
 }
 
-// among is w / n.
+// among returns w / n.
 func (w weight) among(n int) weight {
 	w.parts = new(big.Int).Mul(w.divisor(), big.NewInt(int64(n)))
 	return w
