@@ -42,7 +42,7 @@ func Draw(t *rapid.T) Sample {
 	return s
 }
 
-// HostAddrs are the addresses of the machine that every Sample is of, sorted.
+// HostAddrs returns the addresses of the machine that every Sample is of, sorted.
 func HostAddrs() []netip.Addr {
 	return []netip.Addr{
 		addr("127.0.0.1"), addr("192.168.0.2"), addr("192.168.1.2"),
@@ -67,7 +67,7 @@ func (s Sample) Change(t *rapid.T) Sample {
 	return s.with(t, i)
 }
 
-// with is s with another Service of number i.
+// with returns s with another Service of number i.
 func (s Sample) with(t *rapid.T, i int) Sample {
 	s = s.without(serviceName(i))
 	ports := drawService(t, i)

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// serviceName is not in the order of i, and one name is the beginning of another.
+// serviceName returns the name of Service number i. The names are not in the order of i, and
+// one is the beginning of another.
 func serviceName(i int) types.NamespacedName {
 	return types.NamespacedName{
 		Namespace: []string{"ns", "default"}[i%2],
