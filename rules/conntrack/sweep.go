@@ -151,7 +151,7 @@ func (s Sweep) allow(m map[target]set[netip.AddrPort], service *rules.Service, a
 	}
 }
 
-// Tables are the parts of the kernel's table that can hold a flow which Judge does not
+// Tables returns the parts of the kernel's table that can hold a flow which Judge does not
 // keep, in a fixed order.
 func (s Sweep) Tables() []Table {
 	found := make(map[Table]bool)
@@ -175,7 +175,7 @@ func (s Sweep) Tables() []Table {
 	return tables
 }
 
-// Judge says what becomes of a flow. Frontends that exist now decide before those that are
+// Judge decides what becomes of a flow. Frontends that exist now decide before those that are
 // gone, and an exact address before a NodePort, as in the kernel.
 func (s Sweep) Judge(f Flow) Verdict {
 	if slices.Contains(s.localDNS, f.ReplySrc.Addr()) {
