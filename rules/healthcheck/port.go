@@ -23,7 +23,7 @@ type wantedPort struct {
 	ready int
 }
 
-// wantedPorts are the ports that want asks for, in the order of its HealthChecks. Pure.
+// wantedPorts returns the ports that want asks for, in the order of its HealthChecks. Pure.
 func wantedPorts(want rules.Ruleset) []wantedPort {
 	var out []wantedPort
 	for _, check := range want.HealthChecks {
