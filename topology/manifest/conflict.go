@@ -64,7 +64,7 @@ func (h holders) take(t thing, by *place, path func() *field.Path) error {
 	return fmt.Errorf("%s: %s: %s is taken by %s; change or remove one", by, path(), excerpt.Of(t.String()), first)
 }
 
-// conflicts are objects that cannot be in one cluster together.
+// conflicts returns errors about objects that cannot be in one cluster together.
 func conflicts(p parsed) []error {
 	taken := make(holders, 3*(len(p.services)+len(p.slices)+len(p.nodes))) // a name, a UID, an address
 	var errs []error

@@ -13,14 +13,14 @@ type Contents struct {
 	Skipped map[schema.GroupKind]int // how many objects of other kinds there are
 }
 
-// ReadWith is Read, with the objects of further kinds.
+// ReadWith does what Read does, and also returns the objects of further kinds.
 func ReadWith(paths []string, stdin io.Reader, further ...schema.GroupVersionKind) (Contents, []string, error) {
 	r := NewReader(paths, stdin)
 	r.options.further = further
 	return r.contents()
 }
 
-// ReadWithNames is ReadWith, with what DNS reads instead of further kinds.
+// ReadWithNames does what ReadWith does, with what DNS reads instead of further kinds.
 func ReadWithNames(paths []string, stdin io.Reader) (Contents, []string, error) {
 	return NewReader(paths, stdin).WithNames().contents()
 }

@@ -69,8 +69,8 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// pathAt is the path of the field that has a value of the wrong type. The error names the field,
-// but not the element of a list. The offset determines that element.
+// pathAt returns the path of the field that has a value of the wrong type. The error names the
+// field, but not the element of a list. The offset determines that element.
 func pathAt(text []byte, e *json.UnmarshalTypeError) *field.Path {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()

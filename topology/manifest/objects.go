@@ -48,8 +48,8 @@ func (o *Objects) addNames(namespaces, grids []*metav1.PartialObjectMetadata) {
 	o.Namespaces = slices.Compact(o.Namespaces)
 }
 
-// Snapshot is these objects as seen from the node of that name. LastKeys and Host are left
-// to the caller; Self is nil where no Node has the name.
+// Snapshot returns these objects as seen from the node of that name. LastKeys and Host are left
+// to the caller. Self is nil if no Node has the name.
 func (o Objects) Snapshot(node string) topology.Snapshot {
 	s := topology.Snapshot{
 		Node:     node,

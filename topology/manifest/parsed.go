@@ -53,7 +53,7 @@ type located[T any] struct {
 // parse reads the text of one manifest file. It is pure.
 func parse(file string, text []byte) parsed { return options{}.parse(file, text) }
 
-// parse is the function parse with options.
+// parse does what the function parse does, with options.
 func (o options) parse(file string, text []byte) parsed {
 	p := parsed{trim: object.NewTrimmer(), options: o, skipped: map[schema.GroupKind]int{}}
 	p.trim.Names = o.names
@@ -92,7 +92,7 @@ var (
 	gridKind      = schema.GroupVersionKind{Group: "superedge.io", Version: "v1", Kind: "StatefulSetGrid"}
 )
 
-// kinds are those of which something is read.
+// kinds returns the kinds of the objects from which something is read.
 func (o options) kinds() []schema.GroupVersionKind {
 	if o.names {
 		return slices.Concat(usedKinds[:], []schema.GroupVersionKind{namespaceKind, gridKind}, o.further)

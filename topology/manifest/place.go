@@ -16,7 +16,7 @@ type place struct {
 	kind, namespace, name string
 }
 
-// String is "FILE: document N (Kind namespace/name)".
+// String returns "FILE: document N (Kind namespace/name)", without what is not known.
 func (p place) String() string {
 	text := fmt.Sprintf("%s: document %d%s", excerpt.Line(p.file), p.document, p.items)
 	p.kind, p.namespace, p.name = excerpt.Of(p.kind), excerpt.Of(p.namespace), excerpt.Of(p.name)

@@ -20,7 +20,7 @@ type problem struct {
 
 func (p problem) Error() string { return p.line }
 
-// Unwrap is the error itself.
+// Unwrap returns the error itself.
 func (p problem) Unwrap() error { return p.err }
 
 // printableErrors makes every error one printable line.
@@ -36,8 +36,8 @@ func printableErrors(errs []error) []error {
 	return errs
 }
 
-// join is the errors, each on one printable line, as far as they are reported. An error that joins
-// others is taken apart first.
+// join joins the errors, each on one printable line, at most maxProblems of them. An error that
+// joins others is taken apart first. It returns nil if there are no errors.
 func join(errs []error) error {
 	var all []error
 	for _, err := range errs {
@@ -53,7 +53,7 @@ func join(errs []error) error {
 	return errors.Join(printableErrors(all)...)
 }
 
-// warned is the warnings, each on one printable line, as far as they are reported.
+// warned returns the warnings, each on one printable line, at most maxProblems of them.
 func warned(warnings []string) []string {
 	left := len(warnings) - maxProblems
 	if left > 0 {

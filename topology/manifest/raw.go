@@ -86,8 +86,8 @@ func rawObjects(file string, text []byte) ([]Raw, error) {
 	return all, join(errs)
 }
 
-// flatten is the object, or the items of the list that it is; these take the list's header where
-// they have none.
+// flatten returns the object or, if it is a list, its items. An item takes from the header of
+// its list what its own lacks, and the object takes that from unsaid.
 func flatten(at place, text []byte, unsaid header) ([]Raw, error) {
 	if text[0] != '{' {
 		return nil, fmt.Errorf("%s: is not an object; write its apiVersion, kind and metadata", at)

@@ -105,8 +105,8 @@ func (r *Reader) Read() (Objects, []string, error) {
 // Unchanged reports whether the last Read found every file as the one before had left it.
 func (r *Reader) Unchanged() bool { return r.unchanged }
 
-// list are the files that the paths name, each once, in the order of the paths and by name within a
-// directory.
+// list returns the files that the paths name, each once, in the order of the paths and by name
+// within a directory.
 func (r *Reader) list() (names, warnings []string, err error) {
 	var errs []error
 	listed := map[string]bool{}
@@ -168,7 +168,7 @@ func listPath(path string) ([]string, error) {
 	return names, nil
 }
 
-// IsName says whether a file of this name in a directory is read.
+// IsName reports whether a file of this name in a directory is read.
 func IsName(name string) bool {
 	return !strings.HasPrefix(name, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
