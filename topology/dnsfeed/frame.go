@@ -59,7 +59,8 @@ func newCodec() (codec, error) {
 	return codec{enc: enc, dec: dec}, nil
 }
 
-// frame is a content with its heading.
+// frame returns a content, encoded, with its heading. It returns ErrTooLarge if that exceeds
+// MaxFrame.
 func (c codec) frame(k kind, content any) ([]byte, error) {
 	body, err := c.enc.Marshal(content)
 	if err != nil {

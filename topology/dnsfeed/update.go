@@ -31,7 +31,7 @@ func (u Update) Empty() bool {
 	return !u.Whole && len(u.Services)+len(u.Removed) == 0 && !u.NewNamespaces
 }
 
-// WholeOf is the update that makes a View out of nothing.
+// WholeOf returns the update that makes v out of nothing.
 func WholeOf(v dnsview.View) Update {
 	return Update{Whole: true, Services: v.Services, Namespaces: v.Namespaces, NewNamespaces: true}
 }
@@ -53,7 +53,7 @@ func Between(before, after dnsview.View) Update {
 	return u
 }
 
-// View is what an update says that is Whole, without the name of a node.
+// View returns the view that a Whole update describes, without the name of a node.
 func (u Update) View() dnsview.View {
 	return dnsview.View{Services: u.Services, Namespaces: u.Namespaces}
 }

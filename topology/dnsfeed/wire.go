@@ -133,7 +133,7 @@ func (w wireService) add(to *dnsview.Names) error {
 	return nil
 }
 
-// service is the first part of a Service.
+// service returns a Service from its first part, without what add takes from each part.
 func (w wireService) service() *dnsview.Names {
 	return &dnsview.Names{
 		Service: w.Name.name(), Kind: dnsview.Kind(w.Kind), ClusterIPs: w.ClusterIPs, ExternalName: w.ExternalName, Ports: dnsPorts(w.Ports),

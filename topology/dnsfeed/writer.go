@@ -46,7 +46,7 @@ func (w *Writer) Hello(h Hello) error {
 	return w.err
 }
 
-// Report says how the DNS server is.
+// Report writes how the DNS server is.
 func (w *Writer) Report(r Report) error {
 	w.write(kindReport, r)
 	return w.err
@@ -110,7 +110,7 @@ func (p *parts) room(n int, ports []dnsview.Port) {
 	p.size += n + p.costOf(ports)
 }
 
-// costOf is what ports add to the frame: nothing, if it has them already.
+// costOf returns what ports add to the size of the frame: 0 if it has them already.
 func (p *parts) costOf(ports []dnsview.Port) int {
 	if _, has := p.sets[newPortList(ports)]; has {
 		return 0
