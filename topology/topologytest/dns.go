@@ -5,7 +5,7 @@ import (
 	"gridproxy/topology/dnsview"
 )
 
-// Decided is a DNSView with given names and no reasons for them.
+// Decided returns a DNSView with the names of v and no reasons for them.
 func Decided(v dnsview.View) topology.DNSView {
 	decided := topology.DNSView{Node: v.Node, Namespaces: v.Namespaces}
 	for _, n := range v.Services {

@@ -25,7 +25,7 @@ type Large struct {
 // slicesOf is how many endpoints the EndpointSlice controller puts into a slice.
 const slicesOf = 100
 
-// Snapshot is the cluster as seen from its first Node.
+// Snapshot returns the cluster as seen from its first Node.
 func (l Large) Snapshot() topology.Snapshot {
 	s := topology.Snapshot{
 		Node:  largeNode(0),
@@ -52,7 +52,7 @@ func largeNode(i int) string { return fmt.Sprintf("node-%05d", i) }
 
 func largeName(i int) string { return fmt.Sprintf("svc-%06d", i) }
 
-// Service is Service number i, another object each time.
+// Service returns Service number i, another object each time.
 func (l Large) Service(i int) *corev1.Service {
 	svc := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -71,7 +71,8 @@ func (l Large) Service(i int) *corev1.Service {
 	return svc
 }
 
-// slice is the EndpointSlice of Service number i that begins with its endpoint number first.
+// slice returns the EndpointSlice of Service number i that begins with its endpoint number
+// first. Another generation has other addresses.
 func (l Large) slice(i, first, generation int) *topology.Slice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{

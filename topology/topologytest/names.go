@@ -35,7 +35,7 @@ func WithNames(t *rapid.T) Named {
 	return s
 }
 
-// WithoutNames is the same cluster as it is read without names, by kube-proxy's selectors.
+// WithoutNames returns the same cluster as it is read without names, by kube-proxy's selectors.
 func (s Named) WithoutNames() topology.Snapshot {
 	out := s.Snapshot
 	out.Namespaces, out.Grids, out.Services, out.Slices = nil, nil, nil, nil
