@@ -17,7 +17,7 @@ func Compare(a, b topology.Object) int {
 	return CompareNames(a.GetNamespace(), a.GetName(), b.GetNamespace(), b.GetName())
 }
 
-// CompareNames is Compare for those whose names alone are known.
+// CompareNames orders objects as Compare does, if only their names are known.
 func CompareNames(namespace, name, otherNamespace, otherName string) int {
 	return cmp.Or(cmp.Compare(namespace, otherNamespace), cmp.Compare(name, otherName))
 }

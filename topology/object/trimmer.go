@@ -28,7 +28,7 @@ func NewTrimmer() *Trimmer {
 	return &Trimmer{}
 }
 
-// name is the one copy of a text that many objects share.
+// name returns the one copy of a text that many objects share.
 func (t *Trimmer) name(text string) string { return *t.pointer(text) }
 
 func (t *Trimmer) pointer(text string) *string {
@@ -40,8 +40,8 @@ func (t *Trimmer) pointer(text string) *string {
 	})
 }
 
-// annotated is the one copy of annotations that many Services share: a map of one entry
-// takes as much memory as one of eight.
+// annotated returns the one copy of annotations that many Services share: a map of one entry
+// takes as much memory as one of eight. Annotations beyond maxCachedText are not shared.
 func (t *Trimmer) annotated(all map[string]string) map[string]string {
 	if len(all) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (t *Trimmer) only(all map[string]string, wanted func(string) bool) map[stri
 	return kept
 }
 
-// names are the texts of an object's identity that no other object shares.
+// names returns the texts of an object's identity that no other object shares.
 func names(m *metav1.ObjectMeta) []*string {
 	return []*string{&m.Name, (*string)(&m.UID), &m.ResourceVersion}
 }
