@@ -45,7 +45,7 @@ func encodeWithin(out *summed, s topology.Snapshot, at time.Time) error {
 	return out.err
 }
 
-// compressed is what write writes, compressed.
+// compressed writes to out what write writes, compressed.
 func compressed(out io.Writer, write func(io.Writer) error) error {
 	packed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
 	if err != nil {
@@ -115,7 +115,7 @@ func newDetails(s topology.Snapshot) details {
 	return d
 }
 
-// highest are the highest resource versions, which are decimal numbers (KEP-5504), by kind.
+// highest returns the highest resource versions, which are decimal numbers (KEP-5504), by kind.
 func highest(s topology.Snapshot) map[string]string {
 	out := map[string]string{}
 	note := func(kind, version string) {
@@ -144,7 +144,7 @@ type summed struct {
 	err   error // the first one
 }
 
-// Write is that of io.Writer.
+// Write implements io.Writer. Its first error, such as ErrTooLarge, is that of all later calls.
 func (s *summed) Write(p []byte) (int, error) {
 	if s.err == nil && s.bytes+int64(len(p)) > s.limit-footerLength {
 		s.err = ErrTooLarge
