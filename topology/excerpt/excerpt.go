@@ -41,8 +41,8 @@ func Fit(text string, limit int) string {
 	return fitted(text, room-len(end), first) + mark + end
 }
 
-// fitted is as much of text as takes at most limit bytes as a printable line. part is a function
-// that returns n characters of text: its first or its last ones.
+// fitted returns as much of text as takes at most limit bytes as a printable line. part is a
+// function that returns n characters of text: its first or its last ones.
 func fitted(text string, limit int, part func(text string, n int) string) string {
 	low, high := 0, limit // characters of text that are shown
 	for low < high {

@@ -22,13 +22,13 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ReadFrom is called by io.Copy. It needs less memory than io.Copy itself, and most programs print
-// nothing.
+// ReadFrom writes to o all that it reads from r. io.Copy calls it. It needs less memory than
+// io.Copy itself, and most programs print nothing.
 func (o *Output) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{o}, r, make([]byte, 512))
 }
 
-// String is what was kept.
+// String returns what was kept, followed by "..." if something was discarded.
 func (o *Output) String() string {
 	if o.left {
 		return string(o.kept) + "..."
