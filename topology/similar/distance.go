@@ -1,6 +1,6 @@
 package similar
 
-// Distance is how many bytes must be added, removed or changed to make one name of another
+// Distance returns how many bytes must be added, removed or changed to turn a into b
 // (Levenshtein).
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)

@@ -12,8 +12,8 @@ const (
 	maxDistance = 3
 )
 
-// Names are those of all that a mistyped name may have meant, the most similar first: those that a
-// few characters added, removed or changed make of it. At most three are returned.
+// Names returns the members of all that a mistyped name may have meant, the most similar first.
+// They differ from it by a few characters added, removed or changed. It returns at most three.
 func Names(mistyped string, all []string) []string {
 	type near struct {
 		name string
