@@ -25,10 +25,10 @@ type Names struct {
 	Aliases      []Alias      // further names of Endpoints, sorted by Alias
 }
 
-// Compare is the order of Services.
+// Compare orders Services by namespace and name.
 func Compare(a, b *Names) int { return CompareNames(a.Service, b.Service) }
 
-// CompareNames is the order of Services by their names.
+// CompareNames orders Services as Compare does, given their names.
 func CompareNames(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
