@@ -16,7 +16,7 @@ type KindError struct {
 
 func (e KindError) Error() string { return "is " + e.Kind + ", not a regular file" }
 
-// Check is an error if info is not that of a regular file.
+// Check returns a KindError if info is not that of a regular file, else nil.
 func Check(info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
