@@ -46,8 +46,8 @@ func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config,
 	}, nil
 }
 
-// orderFor is the list of servers, starting at an index derived from the node's name. All nodes
-// have the same list, and not all of them should use its first server.
+// orderFor returns the list of servers, starting at an index derived from the node's name. All
+// nodes have the same list, and not all of them should use its first server.
 func orderFor(servers []string, node string) []string {
 	sum := sha256.Sum256([]byte(node))
 	first := int(binary.BigEndian.Uint32(sum[:]) % uint32(len(servers))) //nolint:gosec // a handful

@@ -26,7 +26,7 @@ func (a answer) good() bool {
 // all.
 type failures []answer
 
-// and is f and one more answer.
+// and returns the failures after one more answer: nil if that is good.
 func (f failures) and(a answer) failures {
 	switch {
 	case a.good():

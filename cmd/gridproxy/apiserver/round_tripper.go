@@ -50,7 +50,7 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// connectionBelow is the connection below a TLS connection; nil = not one of a Dialer.
+// connectionBelow returns the connection below a TLS connection; nil if no Dialer made it.
 func connectionBelow(conn net.Conn) *connection {
 	for {
 		switch c := conn.(type) {

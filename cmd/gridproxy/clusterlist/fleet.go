@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// FleetClusterPath is the path of the FleetClusters.
+// FleetClusterPath returns the path of the FleetClusters.
 func FleetClusterPath() string { return resourcePath(v1alpha1.GroupVersion(), "fleetclusters", "") }
 
 // FleetClusters calls do for each. A cluster without their definition has none.

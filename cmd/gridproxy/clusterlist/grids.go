@@ -22,7 +22,7 @@ type GridServer struct {
 	Address string         // for messages
 }
 
-// GridPath is the path of the Grids of one kind; namespace "" = of all namespaces.
+// GridPath returns the path of the Grids of one kind; namespace "" means all namespaces.
 func GridPath(resource, namespace string) string {
 	return resourcePath(v1.GroupVersion(), resource, namespace)
 }
@@ -51,7 +51,7 @@ func (s GridServer) page(ctx context.Context, path string, list runtime.Object, 
 	return list, json.Unmarshal(text, list)
 }
 
-// Raw is the text of an answer. Unlike DoRaw, its error has the message of the API server.
+// Raw returns the text of an answer. Unlike DoRaw, its error has the message of the API server.
 func Raw(answer rest.Result) ([]byte, error) {
 	if err := answer.Error(); err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func (s GridServer) ServiceGrids(ctx context.Context, namespace string, do func(
 	}, do)
 }
 
-// Grids are those of all kinds in a namespace; "" = all. A cluster without their definitions has
-// none. If the right to list some kinds is missing, denied is a line that says so, and the others
+// Grids returns those of all kinds in a namespace, or in all for "": none if the cluster has not
+// their definitions. If the right to list some kinds is missing, denied is a line that says so, and the others
 // are listed.
 func (s GridServer) Grids(ctx context.Context, namespace string) (all []gridspec.Grid, denied string, err error) {
 	defined, err := s.defined(ctx)
@@ -120,7 +120,7 @@ func (s GridServer) Grids(ctx context.Context, namespace string) (all []gridspec
 	return all, denied, nil
 }
 
-// defined are the resources of the Grids' API group that the cluster has. Without the right to list
+// defined returns the resources of the Grids' API group that the cluster has. Without the right to list
 // Grids an API server does not say whether they exist.
 func (s GridServer) defined(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("no answer within %s", Patience))

@@ -18,7 +18,7 @@ type Limits struct {
 	Quiet time.Duration
 }
 
-// NewLimits are the Limits by which a proxy that writes all the time is suspected after a duration,
+// NewLimits returns the Limits by which a proxy that writes all the time is suspected after a duration,
 // if the kernel is read back once in a verify period.
 func NewLimits(after, verifyPeriod time.Duration) Limits {
 	const late = 10 * time.Minute // a sync of kube-proxy may be late
@@ -51,7 +51,7 @@ type Evidence struct {
 	Latest   rules.OtherWrites
 }
 
-// Next is the State after one more run.
+// Next returns the State after one more run.
 func Next(s State, r Run, l Limits) State {
 	if !s.last.IsZero() && r.End.Sub(s.last) >= l.Quiet {
 		s = State{}
@@ -73,7 +73,7 @@ func Next(s State, r Run, l Limits) State {
 	return s
 }
 
-// Message is the text for operators: what was found, and what to do.
+// Message returns the text for operators: what was found, and what to do.
 func (e Evidence) Message() string {
 	return fmt.Sprintf("another service proxy, such as kube-proxy or a second gridproxy, keeps writing into this node's rules: "+
 		"%d times since %s they were written again after they had been repaired, last %s; Services may leave their unit until the next repair; "+
