@@ -81,8 +81,8 @@ func (s GridServer) ServiceGrids(ctx context.Context, namespace string, do func(
 }
 
 // Grids returns those of all kinds in a namespace, or in all for "": none if the cluster has not
-// their definitions. If the right to list some kinds is missing, denied is a line that says so, and the others
-// are listed.
+// their definitions. If the right to list some kinds is missing, denied is a line that says so, and
+// the others are listed.
 func (s GridServer) Grids(ctx context.Context, namespace string) (all []gridspec.Grid, denied string, err error) {
 	defined, err := s.defined(ctx)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s GridServer) Grids(ctx context.Context, namespace string) (all []gridspec
 	return all, denied, nil
 }
 
-// defined returns the resources of the Grids' API group that the cluster has. Without the right to list
-// Grids an API server does not say whether they exist.
+// defined returns the resources of the Grids' API group that the cluster has. Without the right to
+// list Grids an API server does not say whether they exist.
 func (s GridServer) defined(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("no answer within %s", Patience))
 	defer cancel()

@@ -18,8 +18,8 @@ type Limits struct {
 	Quiet time.Duration
 }
 
-// NewLimits returns the Limits by which a proxy that writes all the time is suspected after a duration,
-// if the kernel is read back once in a verify period.
+// NewLimits returns the Limits by which a proxy that writes all the time is suspected after a
+// duration, if the kernel is read back once in a verify period.
 func NewLimits(after, verifyPeriod time.Duration) Limits {
 	const late = 10 * time.Minute // a sync of kube-proxy may be late
 	return Limits{Spell: after / (spellsSuspected - 1), Quiet: max(time.Hour+late, 2*verifyPeriod)}
