@@ -14,7 +14,7 @@ func noRetries() retries {
 	return retries{texts: map[string]string{}, groups: map[string]*retryGroup{}}
 }
 
-// allBlocked is expand.Plan's Blocked if all refused children are wanted.
+// allBlocked returns expand.Plan's Blocked if all refused children are wanted.
 func allBlocked(r retries) map[string]bool {
 	blocked := map[string]bool{}
 	for child := range r.texts {

@@ -262,7 +262,7 @@ func withoutReady(c dnsCluster, isLeftOut func(slice *discoveryv1.EndpointSlice,
 	return rest
 }
 
-// withoutRepeats is a cluster in which a Service has each ready endpoint once.
+// withoutRepeats returns a cluster in which a Service has each ready endpoint once.
 func withoutRepeats(c dnsCluster, reasons map[string]int) dnsCluster {
 	seen := map[string]bool{}
 	return withoutReady(c, func(slice *discoveryv1.EndpointSlice, e discoveryv1.Endpoint, addr string) bool {

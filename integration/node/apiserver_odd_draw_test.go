@@ -96,7 +96,7 @@ var (
 	oddValues = []any{"", "a", "A.b_c", "a b", "-a", "ä", strings.Repeat("a", 63), strings.Repeat("a", 64), 5, true, nil, absent}
 )
 
-// words are the values of an enumeration, and what else may be there.
+// words returns the values of an enumeration, and what else may be there.
 func words(known ...any) []any {
 	return append(known, "", "other", strings.ToLower(fmt.Sprint(known[0])), 5, nil, absent)
 }

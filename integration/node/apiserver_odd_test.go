@@ -36,7 +36,7 @@ type deliberateDifference struct {
 }
 
 // differences returns all of them, at most ten. Each is about what a file may hold although an API
-// server refuses it, but for the last one.
+// server refuses it, except the last one.
 func differences() []deliberateDifference {
 	const (
 		service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"spec":{`
@@ -88,7 +88,7 @@ func differences() []deliberateDifference {
 }
 
 // TestManifestsAreTakenAsByAPIServers: a random odd object is taken from a file if and only if an
-// API server stores it, but for the deliberate differences.
+// API server stores it, with the exception of the deliberate differences.
 func TestManifestsAreTakenAsByAPIServers(t *testing.T) {
 	t.Parallel()
 	s := newOddServer(t)

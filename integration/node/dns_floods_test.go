@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// dnsFloods are what a tenant or a Pod does so that queries are led to the DNS of the cluster,
+// dnsFloods returns what a tenant or Pod does so that queries are led to the DNS of the cluster,
 // where closed names are open.
 func dnsFloods() []dnsFault {
 	const rate, queries = 500, 4000

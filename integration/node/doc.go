@@ -8,7 +8,7 @@
 //     a fresh list does. No test waits for a fixed time. Each polls until the Snapshot and the list
 //     are equal, and fails with their difference at a deadline.
 //   - Odd objects: of random objects, manifests take what an API server stores, and the rest is
-//     refused by both, but for a table of differences.
+//     refused by both, except a table of differences.
 //   - Take-over: what happens on a node where a real kube-proxy has written its rules and gridproxy
 //     comes after it: nothing is rewritten but what closure changes, and no connection ends. What
 //     kube-proxy wrote is read from the kernel, never written by the test. The tools that gridproxy
