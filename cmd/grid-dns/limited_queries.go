@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/topology/dnsfeed"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,17 +60,13 @@ func newLimitedQueries(addrs []netip.Addr) *limitedQueries {
 // Name returns the name of the plugin.
 func (l *limitedQueries) Name() string { return limitedQueriesName }
 
-// admitted is the key of a context in which a query was admitted.
-type admitted struct{}
-
 // ServeDNS gives a query to the next plugin, or drops it: the client gets no answer, and asks again
 // later. A query that CoreDNS asks itself for an admitted one, such as the target of a CNAME, needs
 // no second place.
 func (l *limitedQueries) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	if ctx.Value(admitted{}) != nil {
+	if loop, _ := ctx.Value(dnsserver.LoopKey{}).(int); loop > 0 {
 		return l.next.ServeDNS(ctx, w, r)
 	}
-	ctx = context.WithValue(ctx, admitted{}, true)
 	client := addrOf(w.RemoteAddr())
 	own := client == addrOf(w.LocalAddr())
 	if !l.admit(client, own) {
@@ -131,10 +128,11 @@ func (l *limitedQueries) admit(client netip.Addr, own bool) bool {
 	case l.total >= busyQueries:
 		limit = fewQueries
 	}
-	if l.ofClient[client] >= limit {
+	n := l.ofClient[client]
+	if n >= limit {
 		return false
 	}
-	l.ofClient[client]++
+	l.ofClient[client] = n + 1
 	if !own {
 		l.total++
 	}
@@ -148,7 +146,9 @@ func (l *limitedQueries) release(client netip.Addr, own bool) {
 	if !own {
 		l.total--
 	}
-	if l.ofClient[client]--; l.ofClient[client] == 0 {
+	if n := l.ofClient[client] - 1; n > 0 {
+		l.ofClient[client] = n
+	} else {
 		delete(l.ofClient, client)
 	}
 }

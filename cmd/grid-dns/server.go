@@ -46,10 +46,9 @@ func register(zone *clusterzone.Handler, forwards *upstreams.Handler, addrs []ne
 		return zone
 	}))
 	plugin.Register(upstreams.Name, r.inChain(func(plugin.Handler) plugin.Handler { return forwards }))
-	// Queries that are too many are dropped before any work. loadbalance shuffles the addresses that
-	// the plugins after it answer. Names of the cluster are before the cache: what changed is in the
-	// answers at once.
-	dnsserver.Directives = []string{limitedQueriesName, "prometheus", "errors", "loadbalance", clusterzone.Name, "cache", upstreams.Name}
+	// Queries that are too many are dropped before any work. Names of the cluster are before the
+	// cache: what changed is in the answers at once. loadbalance shuffles what the cache repeats.
+	dnsserver.Directives = []string{limitedQueriesName, "prometheus", "errors", clusterzone.Name, "loadbalance", "cache", upstreams.Name}
 	return &r
 }
 
@@ -71,7 +70,7 @@ func configuration(metrics string) string {
 	if metrics != "" {
 		fmt.Fprintf(&b, "\tprometheus %s\n", metrics)
 	}
-	fmt.Fprintf(&b, "\tloadbalance\n\t%s\n\tcache 30 {\n\t\tserve_stale 24h verify 200ms\n\t\tservfail 1s\n\t}\n\t%s\n}\n", clusterzone.Name, upstreams.Name)
+	fmt.Fprintf(&b, "\t%s\n\tloadbalance\n\tcache 30 {\n\t\tserve_stale 24h verify 200ms\n\t\tservfail 1s\n\t}\n\t%s\n}\n", clusterzone.Name, upstreams.Name)
 	return b.String()
 }
 

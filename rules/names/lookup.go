@@ -130,11 +130,7 @@ func (c *collection) service(e *entry) {
 	case e.Kind == dnsview.Headless:
 		c.collect(e, len(e.Endpoints), func(i int) *dnsview.Endpoint { return &e.Endpoints[i] })
 	default:
-		all := make([]dnsview.Endpoint, len(e.ClusterIPs))
-		for i, addr := range e.ClusterIPs {
-			all[i] = dnsview.Endpoint{Addr: addr, Ports: e.Ports}
-		}
-		c.collect(e, len(all), func(i int) *dnsview.Endpoint { return &all[i] })
+		c.collect(e, len(e.clusterIPs), func(i int) *dnsview.Endpoint { return &e.clusterIPs[i] })
 	}
 }
 

@@ -36,9 +36,10 @@ type Zone struct {
 // entry is one Service of a Zone. Both orders are indexes of its Endpoints.
 type entry struct {
 	*dnsview.Names
-	name       string  // NAME.NAMESPACE.svc
-	byHostname []int32 // in the order of hostnames
-	byAddr     []int32 // in the order of addresses, then of hostnames
+	name       string             // NAME.NAMESPACE.svc
+	clusterIPs []dnsview.Endpoint // without hostnames
+	byHostname []int32            // in the order of hostnames
+	byAddr     []int32            // in the order of addresses, then of hostnames
 }
 
 // Change is what differs between two Zones.
@@ -118,6 +119,9 @@ func (z *Zone) Update(c Change) *Zone {
 
 func newEntry(svc *dnsview.Names) *entry {
 	e := &entry{Names: svc, name: svc.Service.Name + "." + svc.Service.Namespace + "." + serviceTree}
+	for _, addr := range svc.ClusterIPs {
+		e.clusterIPs = append(e.clusterIPs, dnsview.Endpoint{Addr: addr, Ports: svc.Ports})
+	}
 	e.byHostname = make([]int32, len(svc.Endpoints))
 	for i := range e.byHostname {
 		e.byHostname[i] = int32(i)

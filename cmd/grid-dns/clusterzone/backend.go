@@ -3,11 +3,13 @@ package clusterzone
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 
 	"gridproxy/rules/names"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
@@ -30,10 +32,10 @@ var errNoName = errors.New("the name does not exist")
 // backend gives CoreDNS the records of one query.
 type backend struct {
 	zone     *names.Zone
-	reverse  bool   // the query is in a reverse zone, where only addresses have records
-	limit    int    // of records that are looked up for one name
-	start    uint64 // the number of the first record, see names.Zone.Lookup
-	more     bool   // than limit records exist
+	reverse  bool // the query is in a reverse zone, where only addresses have records
+	limit    int  // of records that are looked up for one name
+	random   func() uint64
+	more     bool // than limit records exist
 	upstream Upstreamer
 }
 
@@ -92,11 +94,13 @@ func (b *backend) Records(_ context.Context, state request.Request, _ bool) ([]m
 		}
 		return nil, errNoName
 	}
-	records, more, exists := b.zone.Lookup(name, wanted(state.QType()), b.limit, b.start)
+	records, more, exists := b.zone.Lookup(name, wanted(state.QType()), b.limit, b.random())
 	b.more = b.more || more
 	if !exists {
 		return nil, errNoName
 	}
+	// A client that gets no answer from the first record takes the second: each is so equally often.
+	rand.New(source(b.random)).Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	services := make([]msg.Service, len(records))
 	for i, r := range records {
 		services[i] = msg.Service{Host: r.Target, Port: int(r.Port), TTL: b.zone.TTL()}
@@ -109,6 +113,12 @@ func (b *backend) Records(_ context.Context, state request.Request, _ bool) ([]m
 	}
 	return services, nil
 }
+
+// source is a function as math/rand takes it.
+type source func() uint64
+
+// Uint64 returns the next random number.
+func (s source) Uint64() uint64 { return s() }
 
 // wanted returns which records the answer to a query type is made of.
 func wanted(qtype uint16) names.Want {
@@ -157,8 +167,11 @@ func (b *backend) Reverse(ctx context.Context, state request.Request, exact bool
 	return services, nil
 }
 
-// Lookup looks up the target of an alias that is outside the cluster domain.
+// Lookup looks up the target of an alias that is outside the cluster domain. It marks the query as
+// one that this server asks itself.
 func (b *backend) Lookup(ctx context.Context, state request.Request, name string, qtype uint16) (*dns.Msg, error) {
+	loop, _ := ctx.Value(dnsserver.LoopKey{}).(int)
+	ctx = context.WithValue(ctx, dnsserver.LoopKey{}, loop+1)
 	return b.upstream.Lookup(ctx, state, name, qtype)
 }
 

@@ -32,9 +32,7 @@ type Upstreamer interface {
 type Handler struct {
 	Next     plugin.Handler
 	Upstream Upstreamer
-	// Random returns the number of the record that an answer begins with. It is safe for concurrent
-	// use.
-	Random func() uint64
+	Random   func() uint64 // chooses the records of an answer and their order; safe for concurrent use
 
 	zone atomic.Pointer[names.Zone]
 }
@@ -65,7 +63,7 @@ func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	if t := state.QType(); t == dns.TypeAXFR || t == dns.TypeIXFR {
 		return dns.RcodeRefused, nil
 	}
-	b := &backend{zone: z, reverse: zone != z.Domain(), limit: names.LimitFor(state.Size()), start: h.Random(), upstream: h.Upstream}
+	b := &backend{zone: z, reverse: zone != z.Domain(), limit: names.LimitFor(state.Size()), random: h.Random, upstream: h.Upstream}
 	state.Zone = qname[len(qname)-len(zone):] // as the client spells it, so that answers are spelled like it
 	answer, err := answerOf(ctx, b, state)
 	switch {
@@ -132,7 +130,7 @@ type answer struct {
 // exists.
 func answerOf(ctx context.Context, b *backend, state request.Request) (a answer, err error) {
 	zone, options := state.Zone, plugin.Options{}
-	apex := strings.EqualFold(state.QName(), zone)
+	apex := len(state.Name()) == len(zone)
 	switch t := state.QType(); {
 	case t == dns.TypeA:
 		a.records, a.truncated, err = plugin.A(ctx, b, zone, state, nil, options)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +58,7 @@ func sample(addr string) *names.Zone {
 }
 
 func newHandler(z *names.Zone) *Handler {
-	h := &Handler{Next: next{}, Upstream: noUpstream{}, Random: func() uint64 { return 0 }}
+	h := &Handler{Next: next{}, Upstream: noUpstream{}, Random: rand.New(rand.NewPCG(1, 2)).Uint64}
 	if z != nil {
 		h.Serve(z)
 	}
@@ -74,6 +76,7 @@ func ask(h *Handler, name string, qtype uint16) string {
 		return dns.RcodeToString[rcode]
 	}
 	var texts []string
+	slices.SortFunc(w.Msg.Extra, func(a, b dns.RR) int { return strings.Compare(a.String(), b.String()) }) // else random
 	for _, r := range append(w.Msg.Answer, w.Msg.Extra...) {
 		texts = append(texts, strings.Join(strings.Fields(r.String())[3:], " "))
 	}
