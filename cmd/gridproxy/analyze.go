@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"gridproxy/cmd/command"
-	"gridproxy/cmd/gridproxy/analyze"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/inspect/analyze"
 
 	"github.com/spf13/cobra"
 )

@@ -7,8 +7,8 @@ import (
 	"io"
 	"log/slog"
 
-	"gridproxy/cmd/gridproxy/clusterlist"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/inspect/clusterlist"
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/gridspec"
 	"gridproxy/topology"

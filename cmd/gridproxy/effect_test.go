@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"gridproxy/cmd/gridproxy/event"
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"

@@ -12,9 +12,9 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/driver"
-	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/gridproxy/status"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/rules/names"
 	"gridproxy/topology"

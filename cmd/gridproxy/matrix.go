@@ -5,9 +5,9 @@ import (
 	"math"
 
 	"gridproxy/cmd/command"
-	"gridproxy/cmd/gridproxy/explain"
-	"gridproxy/cmd/gridproxy/matrix"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/inspect/explain"
+	"gridproxy/cmd/inspect/matrix"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"

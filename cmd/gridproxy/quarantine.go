@@ -9,8 +9,8 @@ import (
 
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/event"
-	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/rules/syncer"
 )

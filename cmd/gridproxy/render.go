@@ -7,8 +7,8 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/driver"
-	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/topology"
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"gridproxy/cmd/command"
-	"gridproxy/cmd/gridproxy/analyze"
+	"gridproxy/cmd/inspect/analyze"
 	"gridproxy/controller/gridspec"
 	"gridproxy/topology"
 

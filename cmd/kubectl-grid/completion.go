@@ -6,7 +6,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/command/objectnames"
-	"gridproxy/cmd/gridproxy/clusterlist"
+	"gridproxy/cmd/inspect/clusterlist"
 	"gridproxy/cmd/kubectl-grid/fleet"
 
 	"github.com/spf13/cobra"

@@ -3,7 +3,7 @@
 //
 // This package is flags, wiring and reading: main.go, the subcommands; connection.go, the flags of
 // kubectl; reader.go, what is listed. What is healthy is decided in fleet; nodeproxy asks the
-// daemons; answers about Services are those of cmd/gridproxy/matrix, explain and analyze.
+// daemons; answers about Services are those of cmd/inspect/matrix, explain and analyze.
 //
 // Invariant: nothing is written to the cluster. An answer is written to standard output completely
 // or not at all, each problem is one line on standard error. It runs on every system that kubectl

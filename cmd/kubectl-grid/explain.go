@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"gridproxy/cmd/command"
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/topology"
 

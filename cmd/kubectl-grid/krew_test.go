@@ -67,7 +67,7 @@ func TestRunsEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	linked := strings.Fields(string(out))
-	if !slices.Contains(linked, "gridproxy/cmd/gridproxy/matrix") {
+	if !slices.Contains(linked, "gridproxy/cmd/inspect/matrix") {
 		t.Fatal("the list of packages is not that of kubectl-grid")
 	}
 	for _, name := range linked {

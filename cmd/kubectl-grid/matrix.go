@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"gridproxy/cmd/command"
-	"gridproxy/cmd/gridproxy/explain"
-	"gridproxy/cmd/gridproxy/matrix"
+	"gridproxy/cmd/inspect/explain"
+	"gridproxy/cmd/inspect/matrix"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 	"gridproxy/topology/object"

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"gridproxy/cmd/gridproxy/clusterlist"
+	"gridproxy/cmd/inspect/clusterlist"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"

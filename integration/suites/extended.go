@@ -142,12 +142,12 @@ func longNodeSuites() []Suite {
 func randomSuites() []Suite {
 	return []Suite{{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
-		About:  []string{"topology", "rules", "controller/expand", "controller/federation/plan", "controller/site/assign", "cmd/gridproxy/explain"},
+		About:  []string{"topology", "rules", "controller/expand", "controller/federation/plan", "controller/site/assign", "cmd/inspect/explain"},
 		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers, Grids and their distribution.",
 		Packages: []string{
 			"./topology", "./topology/manifest", "./topology/object", "./topology/watch",
 			"./rules", "./rules/ipvs", "./rules/conntrack", "./rules/syncer",
-			"./controller/expand", "./controller/federation/plan", "./controller/site/assign", "./cmd/gridproxy/explain",
+			"./controller/expand", "./controller/federation/plan", "./controller/site/assign", "./cmd/inspect/explain",
 		},
 		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	}, {

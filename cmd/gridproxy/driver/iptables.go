@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"gridproxy/cmd/gridproxy/event"
-	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"

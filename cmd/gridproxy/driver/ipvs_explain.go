@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/rules/ipvs"
 	"gridproxy/rules/netfilter"

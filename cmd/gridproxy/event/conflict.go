@@ -3,7 +3,7 @@ package event
 import (
 	"fmt"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/topology"
 

@@ -1,7 +1,7 @@
 package event
 
 import (
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/topology"
 
 	"k8s.io/apimachinery/pkg/types"

@@ -3,7 +3,7 @@ package event
 import (
 	"slices"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/topology"
 )
 

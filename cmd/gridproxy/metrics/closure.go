@@ -3,7 +3,7 @@ package metrics
 import (
 	"slices"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/topology"
 	"gridproxy/topology/changes"

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"gridproxy/cmd/gridproxy/event"
-	"gridproxy/cmd/gridproxy/explain"
 	"gridproxy/cmd/gridproxy/health"
 	"gridproxy/cmd/gridproxy/localdns"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/otherproxy"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/syncer"

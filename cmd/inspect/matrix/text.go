@@ -5,7 +5,7 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/cmd/table"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/topology"
 	"gridproxy/topology/topologytest"
 

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"

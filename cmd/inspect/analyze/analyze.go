@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/controller/gridspec"
 	"gridproxy/rules"
 	"gridproxy/topology"

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/cmd/table"
 	"gridproxy/topology"
 )

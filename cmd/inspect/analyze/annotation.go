@@ -3,7 +3,7 @@ package analyze
 import (
 	"strings"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"gridproxy/cmd/gridproxy/explain"
-	"gridproxy/cmd/gridproxy/matrix"
+	"gridproxy/cmd/inspect/explain"
+	"gridproxy/cmd/inspect/matrix"
 	"gridproxy/cmd/table"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/cmd/gridproxy/explain"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/topology"
 	"gridproxy/topology/topologytest"
 
