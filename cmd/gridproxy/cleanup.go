@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/driver"
+	"gridproxy/cmd/gridproxy/localdns"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/host"
@@ -82,7 +83,7 @@ func cleanUp(ctx context.Context, o options.Options, flags cleanupFlags, std com
 	removal := rules.Removal{DryRun: flags.dryRun}
 	err := driver.NewCleaner(ctx, o, &removal, log).Cleanup(ctx)
 	if o.ServiceProxyName == "" {
-		err = errors.Join(err, removeRedirect(o.DNS, &removal)) // after the rules that name its sets
+		err = errors.Join(err, localdns.Remove(o.DNS, &removal)) // after the rules that name its sets
 	}
 	text := describeRemoval(removal)
 	switch {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/health"
+	"gridproxy/cmd/gridproxy/localdns"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
@@ -23,6 +25,7 @@ import (
 	"gridproxy/rules/host"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 	"gridproxy/topology/watch"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,7 +55,7 @@ type daemon struct {
 	grace      *watch.Grace        // nil = no endpoint is held
 	remembered *watch.Remembered   // nil = none was read from disk
 	prober     *watch.Prober       // nil = default/kubernetes is another proxy's
-	dns        *nodeDNS            // nil = without --local-dns
+	dns        *localdns.Node      // nil = without --local-dns
 }
 
 func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) (*daemon, error) {
@@ -73,7 +76,8 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	}
 	d.holdWaves(o)
 	d.probeAPIProxies(o)
-	d.serveDNS(&o, here)
+	reporter := d.newReporter()
+	d.serveDNS(&o, here, reporter, func() []rules.Family { return kernel.Findings.WithoutLocalDNS() })
 	d.read(ctx)
 	if kernel, err = driver.New(ctx, o, log); err != nil {
 		return nil, err
@@ -110,7 +114,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		Reserved:      d.reservedNow,
 		MinSyncPeriod: o.Periods().MinSync,
 		VerifyPeriod:  o.VerifyPeriod,
-		Observers:     append(d.observers(o, kernel, healthz, m), publisher), // after those that it asks
+		Observers:     append(d.observers(o, kernel, healthz, m, reporter), publisher), // after those that it asks
 		Log:           log,
 	})
 	return d, nil
@@ -120,6 +124,43 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 func (d *daemon) read(ctx context.Context) {
 	d.reading = make(chan error, 1)
 	go func() { d.reading <- d.source.Run(ctx) }()
+}
+
+// newReporter returns the reporter of Events about Services. Without an API server it only logs.
+func (d *daemon) newReporter() *event.Reporter {
+	if d.events == nil {
+		return event.NewReporter(d.log, nil)
+	}
+	return event.NewReporter(d.log, d.events)
+}
+
+// serveDNS sets up the DNS of this node, if the options ask for it. Where this machine has no
+// netlink to redirect queries with, the daemon goes on without it. unmatched returns the families
+// of which the kernel lacks the match set.
+func (d *daemon) serveDNS(o *options.Options, here topology.Host, reporter *event.Reporter, unmatched func() []rules.Family) {
+	if !o.DNS.Enabled {
+		return
+	}
+	o.DNS.Addresses = slices.DeleteFunc(slices.Clone(o.DNS.Addresses), func(a netip.Addr) bool { return a.Is4() && !here.IPv4 || a.Is6() && !here.IPv6 })
+	fork := watch.NewFork(d.source)
+	node, err := localdns.NewNode(localdns.NodeConfig{
+		Options: o.DNS, Topology: o.Topology(), NodeName: o.NodeName, Source: fork, SavedKeys: d.saved.LastKeys, Log: d.log,
+		Report: d.reportDNS, ReportNames: reporter.Names, WithoutMatch: unmatched,
+	})
+	if err != nil {
+		d.reportDNS(slog.LevelError, "DNSNotRedirected", fmt.Sprintf("--local-dns is not in force: this machine cannot lead queries to a DNS server on it, and the DNS of the cluster answers: %v", err))
+		o.DNS.Enabled = false
+		return
+	}
+	d.source, d.dns = fork, node
+}
+
+// reportDNS logs what is wrong with the DNS of this node, and sends it as an Event.
+func (d *daemon) reportDNS(level slog.Level, reason, text string) {
+	d.log.Log(context.Background(), level, text)
+	if d.events != nil {
+		d.events.onNode(d.node, reason, excerpt.Message(text))
+	}
 }
 
 // flows deletes UDP flows; nil = a shadow, which deletes none.
@@ -132,12 +173,7 @@ func flows(o options.Options, kernel driver.Running) syncer.Flows {
 
 // observers returns the observers of each run, in the order of their calls. What /readyz vouches
 // for comes before healthz: loopback routing for NodePorts, and health-check node ports.
-func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *health.Server, m *metrics.Metrics) []syncer.Observer {
-	var recorder event.Recorder
-	if d.events != nil {
-		recorder = d.events
-	}
-	reporter := event.NewReporter(d.log, recorder)
+func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *health.Server, m *metrics.Metrics, reporter *event.Reporter) []syncer.Observer {
 	watching := []syncer.Observer{
 		healthz,
 		&memoryObserver{settle: func() { setGCPercent(percentAfterStart(o)) }, free: debug.FreeOSMemory, heap: heapInUse},
@@ -149,15 +185,14 @@ func (d *daemon) observers(o options.Options, kernel driver.Running, healthz *he
 		watching = append(watching, saveObserver{d.saver})
 	}
 	if d.dns != nil {
-		d.dns.reporter = reporter
-		watching = append(watching, dnsObserver{d.dns, kernel.Findings})
+		watching = append(watching, d.dns)
 	}
 	watching = append(watching, kernel.Observers(reporter, d.log)...)
 	if o.Shadow {
 		return watching
 	}
 	if d.dns == nil && !o.Beside() {
-		watching = append(watching, &redirectLeftovers{options: o.DNS, log: d.log})
+		watching = append(watching, &localdns.Leftovers{Options: o.DNS, Log: d.log})
 	}
 	return append([]syncer.Observer{
 		&loopbackObserver{log: d.log, route: func() error { return routeLocalnet(kernel.Guard, o.Beside(), d.log) }},
@@ -235,7 +270,7 @@ func (d *daemon) serverFailed(s server, err error) {
 func (d *daemon) close() {
 	d.ports.Close()
 	if d.dns != nil {
-		d.dns.close()
+		d.dns.Close()
 	}
 	if d.events != nil {
 		d.events.close()

@@ -11,7 +11,6 @@ import (
 
 	"gridproxy/cmd/gridproxy/status"
 	"gridproxy/integration/env/need"
-	"gridproxy/topology"
 	"gridproxy/topology/dnsfeed"
 
 	"github.com/vishvananda/netns"
@@ -232,14 +231,5 @@ func TestLocalDNSBadFlags(t *testing.T) {
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v\n%s", flags, err, out)
 		}
-	}
-}
-
-// TestCountsOfNames: metrics add up what the names of all Services leave out.
-func TestCountsOfNames(t *testing.T) {
-	n := nodeDNS{}
-	n.note(topology.DNSView{Services: []*topology.DNSService{{Unnamed: 3}, {Unnamed: 4, Collisions: []string{"a"}}, {Warnings: []string{"b", "c"}}}})
-	if got := *n.names.Load(); got.Services != 3 || got.Unnamed != 7 || got.Collisions != 1 || got.Warnings != 1 {
-		t.Errorf("%+v", got)
 	}
 }

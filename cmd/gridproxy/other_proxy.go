@@ -2,8 +2,10 @@ package main
 
 import (
 	"log/slog"
+	"time"
 
 	"gridproxy/cmd/gridproxy/driver"
+	"gridproxy/cmd/gridproxy/localdns"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/gridproxy/otherproxy"
@@ -89,7 +91,7 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 		counts.APIProxies = d.prober.Answers
 	}
 	if d.dns != nil {
-		counts.DNS = d.dns.counts
+		counts.DNS = func() metrics.DNS { return countDNS(d.dns) }
 	}
 	if d.saver != nil {
 		counts.Saved = func() metrics.Saved {
@@ -98,4 +100,22 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 		}
 	}
 	return counts
+}
+
+// countDNS returns what the metrics of DNS show.
+func countDNS(n *localdns.Node) metrics.DNS {
+	names := n.Names()
+	now := metrics.DNS{Services: names.Services, Collisions: names.Collisions, Unnamed: names.Unnamed, Warnings: names.Warnings}
+	for _, p := range n.Paths() {
+		if !p.Unasked {
+			now.Paths = append(now.Paths, metrics.DNSPath{Address: p.Addr.String(), Local: p.Local, Switches: p.Switches, Wait: p.Wait.Seconds()})
+		}
+	}
+	for _, c := range n.Clients() {
+		now.Servers++
+		if !c.Behind.IsZero() {
+			now.Lag = max(now.Lag, time.Since(c.Behind).Seconds())
+		}
+	}
+	return now
 }

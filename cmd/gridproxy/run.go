@@ -242,7 +242,7 @@ func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 		part(d.saver.Run)
 	}
 	if d.dns != nil {
-		part(d.dns.run)
+		part(d.dns.Run)
 	}
 	for _, s := range d.servers {
 		part(func(ctx context.Context) error {

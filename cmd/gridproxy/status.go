@@ -107,7 +107,7 @@ func (d *daemon) newPublisher(o options.Options, kernel driver.Running, healthz 
 		config.APIProxies = d.prober.Answers
 	}
 	if d.dns != nil {
-		config.DNS = d.dns.redirector.Paths
+		config.DNS = d.dns.Paths
 	}
 	if d.otherProxy != nil {
 		config.OtherProxy = d.otherProxy.now

@@ -1,12 +1,15 @@
 // Package localdns is the daemon's side of the DNS server on its node: it tells it what DNS says,
 // and finds out whether it answers.
 //
-//	server.go    the socket of the feed, and what is published there
-//	client.go    one DNS server that is connected
-//	alive.go     whether DNS on this node may be left to them; pure
-//	backoff.go   when DNS goes back to servers that fail again and again; pure
-//	stranger.go  which listeners at their addresses are others'; pure
+//	node.go        publishes the names after each change, and reports where queries go
+//	server.go      the socket of the feed, and what is published there
+//	client.go      one DNS server that is connected
+//	alive.go       whether DNS on this node may be left to them; pure
+//	backoff.go     when DNS goes back to servers that fail again and again; pure
 //	redirector.go  leads queries to them while they are well
+//	flows.go       ends the flows of queries that went elsewhere
+//	listeners.go   reports other processes that listen at their addresses
+//	stranger.go    which listeners at their addresses are others'; pure
 //
 // Invariant: a DNS server counts as alive only by what it did lately: it reported, it has the names
 // of a few seconds ago, and it answered, the daemon or others. One that is connected and does
