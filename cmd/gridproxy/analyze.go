@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/inspect/analyze"
 
@@ -73,7 +74,7 @@ func (f analyzeFlags) run(ctx context.Context, in *inputs, std command.Stdio) (a
 	if err != nil {
 		return analyze.Report{}, err
 	}
-	config := analyze.Config{Topology: in.Topology(), Rules: rulesConfig(in.Options), Grids: grids, Namespace: f.namespace, Cluster: len(in.Manifests) == 0}
+	config := analyze.Config{Topology: in.Topology(), Rules: apiserver.RulesConfig(in.Options), Grids: grids, Namespace: f.namespace, Cluster: len(in.Manifests) == 0}
 	if err := config.CheckNamespace(snapshot); err != nil {
 		return analyze.Report{}, err
 	}

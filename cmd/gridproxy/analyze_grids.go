@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/inspect/clusterlist"
 	v1 "gridproxy/controller/api/v1"
@@ -64,7 +65,7 @@ func gridsIn(all []manifest.Raw) ([]gridspec.Grid, error) {
 
 // gridsOf returns the Grids of a cluster. denied is as in clusterlist.GridServer.Grids.
 func gridsOf(ctx context.Context, o options.Options, namespace string) (grids []gridspec.Grid, denied string, err error) {
-	config, err := restConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
+	config, err := apiserver.RestConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
 	if err != nil {
 		return nil, "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/integration/env/wait"
 	"gridproxy/rules/syncer"
@@ -119,14 +120,14 @@ func TestMaster(t *testing.T) {
 	} {
 		o := options.Defaults()
 		o.Kubeconfig, o.Master = test.kubeconfig, test.master
-		config, err := restConfig(o, slog.New(slog.DiscardHandler))
+		config, err := apiserver.RestConfig(o, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if config.Host != test.host || config.BearerToken != test.token {
 			t.Errorf("--master %q: %s with token %q, want %s with %q", test.master, config.Host, config.BearerToken, test.host, test.token)
 		}
-		if got := rulesConfig(o).APIServers; len(got) != 1 || got[0].String() != test.reserved {
+		if got := apiserver.RulesConfig(o).APIServers; len(got) != 1 || got[0].String() != test.reserved {
 			t.Errorf("--master %q: %v is reserved, want %s", test.master, got, test.reserved)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/command/objectnames"
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/topology/manifest"
 	"gridproxy/topology/watch"
 
@@ -64,7 +65,7 @@ func (in *inputs) eachName(ctx context.Context, path string, add func(namespace,
 		return in.eachSavedName(path, add)
 	}
 	if len(in.Manifests) == 0 {
-		config, err := restConfig(in.Options, slog.New(slog.DiscardHandler))
+		config, err := apiserver.RestConfig(in.Options, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/health"
@@ -110,7 +111,7 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 		Flows:         flows(o, kernel),
 		Saved:         d.saved,
 		Topology:      o.Topology(),
-		Rules:         rulesConfig(o),
+		Rules:         apiserver.RulesConfig(o),
 		Reserved:      d.reservedNow,
 		MinSyncPeriod: o.Periods().MinSync,
 		VerifyPeriod:  o.VerifyPeriod,

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
@@ -58,7 +59,7 @@ func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	view := topology.Resolve(s, l.o.Topology())
-	want := rules.Compile(view, rulesConfig(l.o))
+	want := rules.Compile(view, apiserver.RulesConfig(l.o))
 	for _, w := range append(doubts(s, view), driver.Warnings(want, l.o)...) {
 		l.warn(w)
 	}

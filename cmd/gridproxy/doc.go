@@ -13,7 +13,6 @@
 //	inputs.go    the options of a command, from flags, --config and the running daemon
 //	adopt.go     finds the running daemon and its flags
 //	source.go    reads manifests or an API server (listing.go: once, for the commands that read)
-//	reserve.go   the API servers whose addresses no Service may take
 //
 // The daemon, which run starts:
 //
@@ -27,8 +26,9 @@
 // Where else to look: what a mode writes, compares (the order of the lines of diff) and leaves
 // behind, in driver; /healthz, /livez and /readyz, in health; metrics, in metrics; the lines of
 // status, and when a daemon is healthy, in status; Events and warnings about Services, in event;
-// the lines of explain, in explain; flags, in options; the failover between API servers, in
-// apiserver; how another service proxy is suspected, in otherproxy.
+// the lines of explain, in cmd/inspect/explain; flags, in options; how an API server is connected
+// to, and the failover to the next one, in apiserver; how another service proxy is suspected, in
+// otherproxy.
 //
 // Not pure.
 package main

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/gridproxy/status"
@@ -250,7 +251,7 @@ func explainService(ctx context.Context, in *inputs, name types.NamespacedName, 
 	if o.Rules().IgnoreExternalIPs && len(explain.ExternalIPs(snapshot, name)) > 0 {
 		e.Notes = append(e.Notes, "its externalIPs are ignored: feature gate "+options.GateExternalIPs+" is false")
 	}
-	want := rules.Compile(view, rulesConfig(o))
+	want := rules.Compile(view, apiserver.RulesConfig(o))
 	e.AddConflicts(name, want.AddressConflicts)
 	e.Notes = append(e.Notes, daemonNotes(ctx, o, name)...)
 	evidence, err := evidenceHere(ctx, o)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology"
 	"gridproxy/topology/watch"
@@ -27,7 +28,7 @@ type listing struct {
 // openListing returns when everything is read: of Services those with rules, or all, as in
 // manifests.
 func openListing(ctx context.Context, o options.Options, allServices bool) (*listing, error) {
-	config, err := restConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
+	config, err := apiserver.RestConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/inspect/explain"
@@ -101,7 +102,7 @@ func renderSource(ctx context.Context, in *inputs, std command.Stdio) error {
 // render returns the text of the rules, with warnings for the operator.
 func render(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	view := topology.Resolve(s, o.Topology())
-	want := rules.Compile(view, rulesConfig(o))
+	want := rules.Compile(view, apiserver.RulesConfig(o))
 	warnings = append(doubts(s, view), driver.Warnings(want, o)...)
 	var b bytes.Buffer
 	if err := driver.Render(&b, want, o); err != nil {

@@ -17,7 +17,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // snapshot returns the saved state, or what readSnapshot reads, whose warnings it prints.
@@ -90,32 +89,6 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 	return l.snapshot()
 }
 
-// restConfig returns how to connect to the API server. Servers that are abandoned are logged.
-func restConfig(o options.Options, log *slog.Logger) (config *rest.Config, err error) {
-	switch {
-	case o.Kubeconfig != "":
-		if config, err = clientcmd.BuildConfigFromFlags(o.Master, o.Kubeconfig); err != nil {
-			return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.Kubeconfig, err)
-		}
-	case o.Master != "": // without credentials, as in kube-proxy
-		if config, err = clientcmd.BuildConfigFromFlags(o.Master, ""); err != nil {
-			return nil, fmt.Errorf("using --master %s: %w", o.Master, err)
-		}
-	case len(o.APIServers) > 0:
-		if config, err = apiserver.Config(o.APIServers, o.NodeName, apiserver.CredentialsDir, log); err != nil {
-			return nil, command.NewUsageError(err)
-		}
-	default:
-		config, err = rest.InClusterConfig()
-	}
-	if err != nil {
-		return nil, command.NewUsageError(fmt.Errorf("neither --manifests nor --kubeconfig is given, and this is not a Pod of a cluster (%w): say where Services, EndpointSlices and Nodes come from", err))
-	}
-	config.QPS, config.Burst = o.KubeQPS, int(o.KubeBurst)
-	config.UserAgent = "gridproxy/" + command.ThisBuild().Version
-	return config, nil
-}
-
 // checkSource returns an error if the daemon would not start because of a path or address in its
 // flags. Without them it checks nothing: preparing a machine needs no source.
 func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
@@ -126,7 +99,7 @@ func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 	if o.Kubeconfig == "" && o.Master == "" && len(o.APIServers) == 0 {
 		return nil
 	}
-	config, err := restConfig(o, log)
+	config, err := apiserver.RestConfig(o, log)
 	if err != nil {
 		return err
 	}
@@ -146,7 +119,7 @@ func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader, w
 		d.source = m
 		return m.Read()
 	}
-	if err := d.connectTo(ctx, func() (*rest.Config, error) { return restConfig(o, d.log) }, o, written); err != nil {
+	if err := d.connectTo(ctx, func() (*rest.Config, error) { return apiserver.RestConfig(o, d.log) }, o, written); err != nil {
 		return err
 	}
 	if err := d.cluster.Try(); err != nil && !saved { // with a saved state the Connection logs it and tries again
@@ -175,7 +148,7 @@ func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, err
 		if err != nil {
 			return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
 		}
-		servers := rulesConfig(o).APIServers
+		servers := apiserver.RulesConfig(o).APIServers
 		d.reserved.Store(&servers)
 		if d.events != nil {
 			if err := d.events.connect(config, shared); err != nil {

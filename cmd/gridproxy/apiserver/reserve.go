@@ -1,4 +1,4 @@
-package main
+package apiserver
 
 import (
 	"net"
@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// rulesConfig returns the options of rules.Compile, with the addresses of the API servers that
+// RulesConfig returns the options of rules.Compile, with the addresses of the API servers that
 // this process uses, which no Service may take. Every command that compiles rules uses it.
-func rulesConfig(o options.Options) rules.Config {
+func RulesConfig(o options.Options) rules.Config {
 	c := o.Rules()
 	for _, server := range apiServers(o) {
 		if addr, ok := serverAddress(server); ok && !slices.Contains(c.APIServers, addr) {
@@ -26,7 +26,7 @@ func rulesConfig(o options.Options) rules.Config {
 	return c
 }
 
-// apiServers returns the servers that restConfig connects to, as HOST:PORT. It returns nil for
+// apiServers returns the servers that RestConfig connects to, as HOST:PORT. It returns nil for
 // manifests, and for a kubeconfig that cannot be read: connecting reports that error.
 func apiServers(o options.Options) []string {
 	switch {
