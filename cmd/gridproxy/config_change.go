@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -56,15 +55,4 @@ func (in *inputs) acceptConfig(text []byte) error {
 		return fmt.Errorf("its new content would be refused at the start, so this process goes on with the old one; correct the file: %w", err)
 	}
 	return nil
-}
-
-// awaitConfigChange waits until the file of --config has other content than at the start, and
-// then returns an error. As in kube-proxy, the process ends as failed, and whatever starts it
-// again makes it read the new content. Flags cannot be changed while the daemon runs. If the file
-// is not watched, or if ctx ends first, it returns nil.
-func (d *daemon) awaitConfigChange(ctx context.Context) error {
-	if d.config == nil || !watch.FileChanged(ctx, *d.config) {
-		return nil
-	}
-	return fmt.Errorf("--config %s has changed since the start, so this process ends, to be started again with the new content; until then the rules in the kernel stay in force, and changes of Services are not followed", d.config.Path)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/apiserver"
@@ -275,4 +276,23 @@ func daemonNotes(ctx context.Context, o options.Options, service types.Namespace
 		return nil
 	}
 	return s.NotesOn(service.String())
+}
+
+// evidenceLimit is how long explain reads the kernel's rules.
+const evidenceLimit = 30 * time.Second
+
+// evidenceHere returns which Services this machine's kernel refuses, by its rules. The result
+// is empty if this machine is not the Node that is explained, or if this process may not read
+// the rules.
+func evidenceHere(ctx context.Context, o options.Options) (explain.Evidence, error) {
+	if here, err := nodeName(""); err != nil || here != o.NodeName || os.Geteuid() != 0 {
+		return explain.Evidence{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, evidenceLimit)
+	defer cancel()
+	found, err := driver.ReadEvidence(ctx, o)
+	if err != nil {
+		return explain.Evidence{}, fmt.Errorf("cannot find out whether this machine's kernel refuses the Service's rules: %w", err)
+	}
+	return found, nil
 }

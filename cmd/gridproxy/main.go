@@ -9,14 +9,11 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/command/man"
+	"gridproxy/cmd/gridproxy/daemon"
 
 	"github.com/spf13/cobra"
 	"github.com/vishvananda/netlink"
 )
-
-// endLimit is how long the process may run after SIGTERM. A sync in progress is ended after 3 s;
-// this limit is for what cannot be ended, such as a system call that does not return.
-const endLimit = 4500 * time.Millisecond
 
 // netlinkLimit is how long the kernel may take for one message on a netlink socket of the library.
 // The library's default is a minute, which is as long as /livez waits.
@@ -27,7 +24,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "error: limiting how long netlink sockets wait:", err)
 		os.Exit(command.Failure)
 	}
-	command.Main(newRoot, endLimit)
+	command.Main(newRoot, daemon.EndLimit)
 }
 
 func newRoot(std command.Stdio) *cobra.Command {

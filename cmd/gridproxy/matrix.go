@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/inspect/explain"
 	"gridproxy/cmd/inspect/matrix"
@@ -81,7 +82,7 @@ func printMatrix(ctx context.Context, in *inputs, names []types.NamespacedName, 
 	if err != nil {
 		return err
 	}
-	if hasAPIServer(rows) {
+	if apiserver.HasService(rows) {
 		for _, w := range assumedProxies(snapshot.Slices) {
 			in.warn(w)
 		}

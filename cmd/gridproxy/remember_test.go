@@ -7,12 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/gridproxy/status"
 	"gridproxy/integration/env/need"
-	"gridproxy/topology"
 
 	"github.com/vishvananda/netns"
 	corev1 "k8s.io/api/core/v1"
@@ -244,21 +241,4 @@ func TestNoSavedState(t *testing.T) {
 	write(t, filepath.Join(n.dir, "state"), "GRIDSTAT, and nothing else that is right, in more than fifty-six bytes")
 	d = n.start(newNamespace(t))
 	d.until(t, "the damage to be logged", func() bool { return d.logged("the file is damaged: its checksum is wrong; it is now "+n.dir) == 1 })
-}
-
-// TestStateOfATrial: a proxy beside another one has a folder of its own, because it serves other
-// Services.
-func TestStateOfATrial(t *testing.T) {
-	o := options.Options{NodeName: "bj-3", StateDir: t.TempDir()}
-	trial := o
-	trial.ServiceProxyName = "trial"
-	if _, err := stateOf(trial).Save(topology.Snapshot{Node: "bj-3"}, time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if _, problems, ok := stateOf(o).Load(); ok || len(problems) > 0 {
-		t.Errorf("the state of a trial is read by the proxy of the node: %v, %q", ok, problems)
-	}
-	if _, _, ok := stateOf(trial).Load(); !ok {
-		t.Error("a trial does not find its state")
-	}
 }

@@ -4,31 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
-	"runtime/debug"
-	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/command/klogbridge"
+	"gridproxy/cmd/gridproxy/daemon"
 	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/rules/host"
-	"gridproxy/topology/watch"
 
 	"github.com/spf13/cobra"
-)
-
-// How much the heap may grow between two garbage collections, in percent. An edge node has
-// little memory and, while it is quiet, much processor time. Traffic waits for the first run,
-// which has fewer collections. With names, each change makes twice as many new lists. The variable
-// GOGC overrides all three.
-const (
-	gcPercentStarting  = 50
-	gcPercentSettled   = 10
-	gcPercentWithNames = 25
 )
 
 const runHelp = `Watch Services, EndpointSlices and Nodes, and keep this node's rules equal to what they ask for,
@@ -156,118 +140,10 @@ func runDaemon(ctx context.Context, in *inputs, std command.Stdio, warnings []st
 	for _, w := range warnings {
 		log.Warn(w)
 	}
-	setGCPercent(gcPercentStarting)
 	b := command.ThisBuild()
 	log.Info("starting", "version", b.Version, "commit", b.Commit, "node", o.NodeName)
 	if o.InitOnly {
-		return prepareNode(ctx, o, std.In, log)
+		return daemon.Prepare(ctx, o, std.In, log)
 	}
-	adjustOOMScore(o.OOMScoreAdj, log)
-	if err := watch.PingSooner(); err != nil {
-		log.Warn(fmt.Sprintf("a dead connection to the API server is found after 45 s only: %v", err))
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var d *daemon
-	release, err := lockNamespace(ctx, o, host.RecordDir, oldDaemonLimit, log)
-	if err == nil {
-		defer release()
-		d, err = newDaemon(ctx, o, std.In, log)
-	}
-	if err != nil && ctx.Err() != nil {
-		log.Info("ended during the start; the rules in the kernel stay in force", "err", err)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer d.close()
-	d.config = configWatch(in, log)
-	return d.run(ctx, cancel)
-}
-
-// adjustOOMScore sets how soon the kernel ends this process, and the programs that it starts,
-// where memory is short. A lower score than the present one needs the capability SYS_RESOURCE.
-func adjustOOMScore(score *int16, log *slog.Logger) {
-	if score == nil {
-		return
-	}
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(int(*score))), 0); err != nil {
-		log.Warn(fmt.Sprintf("--oom-score-adj %d is not in force: %v; add the capability SYS_RESOURCE, or remove the flag", *score, err))
-	}
-}
-
-// percentAfterStart returns by how many percent the heap may grow after the first run.
-func percentAfterStart(o options.Options) int {
-	if o.DNS.Enabled {
-		return gcPercentWithNames
-	}
-	return gcPercentSettled
-}
-
-// setGCPercent does nothing if GOGC is set.
-func setGCPercent(percent int) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
-}
-
-// run starts every part and waits until all have ended. Only an error of a part ends the daemon
-// without a signal: of the source, of the syncer, of a server with --bind-address-hard-fail, or
-// that --config has changed.
-func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
-	var parts sync.WaitGroup
-	failed := make(chan error, 1) // the first error
-	part := func(run func(context.Context) error) {
-		parts.Go(func() {
-			if err := run(ctx); err != nil {
-				select {
-				case failed <- err:
-				default:
-				}
-				cancel()
-			}
-		})
-	}
-	part(func(context.Context) error { return <-d.reading })
-	part(func(ctx context.Context) error {
-		err := d.syncer.Run(ctx)
-		if d.saver != nil {
-			d.saver.Flush() // after the last run
-		}
-		return err
-	})
-	part(d.awaitConfigChange)
-	if d.saver != nil {
-		part(d.saver.Run)
-	}
-	if d.dns != nil {
-		part(d.dns.Run)
-	}
-	for _, s := range d.servers {
-		part(func(ctx context.Context) error {
-			return s.run(ctx, func(err error) { d.serverFailed(s, err) })
-		})
-	}
-	ended := make(chan struct{})
-	go func() {
-		parts.Wait()
-		close(ended)
-	}()
-	var err error
-	select {
-	case <-ended:
-		select {
-		case err = <-failed:
-		default:
-		}
-	case err = <-failed:
-		select {
-		case <-ended:
-		case <-time.After(endLimit): // as after a signal
-			d.log.Warn("a sync does not end; exiting without waiting any longer", "limit", endLimit)
-		}
-	}
-	d.log.Info("ended; the rules in the kernel stay in force")
-	return err
+	return daemon.Run(ctx, o, std.In, configWatch(in, log), log)
 }

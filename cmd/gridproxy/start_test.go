@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"errors"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,24 +55,6 @@ func TestInitOnlyReadsGivenSources(t *testing.T) {
 		if code := d.wait(t); code != 0 || d.sysctl(t, closeWait) != "3540" {
 			t.Errorf("%q: code %d, %s is %s, want 3540", args, code, closeWait, d.sysctl(t, closeWait))
 		}
-	}
-}
-
-// TestRecoveredManifestsAreLogged: one log line says that manifests can be read again.
-func TestRecoveredManifestsAreLogged(t *testing.T) {
-	var text bytes.Buffer
-	d := &daemon{log: slog.New(slog.NewTextHandler(&text, nil))}
-	const again = "the manifests can be read again"
-	d.reportRead([]string{"a warning"}, nil)
-	d.reportRead(nil, errors.New("a.yaml: is empty"))
-	d.reportRead(nil, errors.New("b.yaml: is empty"))
-	if n := strings.Count(text.String(), again); n != 0 {
-		t.Errorf("recovered %d times before it did:\n%s", n, text.String())
-	}
-	d.reportRead([]string{"a warning"}, nil)
-	d.reportRead(nil, nil)
-	if n := strings.Count(text.String(), again); n != 1 {
-		t.Errorf("recovered %d times, want 1:\n%s", n, text.String())
 	}
 }
 

@@ -3,21 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"gridproxy/cmd/command"
-	"gridproxy/cmd/gridproxy/driver"
-	"gridproxy/cmd/gridproxy/health"
-	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/cmd/gridproxy/socket"
 	"gridproxy/cmd/gridproxy/status"
 
 	"github.com/spf13/cobra"
 )
-
-// statusServer is the name of the server at the status socket.
-const statusServer = "status"
 
 func newStatus(std command.Stdio) *cobra.Command {
 	o := new(options.Defaults())
@@ -71,52 +63,4 @@ func printStatus(ctx context.Context, o options.Options, std command.Stdio) erro
 		return nil
 	}
 	return command.Finding{Problems: errors.Join(problems...)}
-}
-
-// socketServer returns the server at the status socket. Without it only the command is missing.
-func socketServer(path string, publisher *status.Publisher) server {
-	return server{
-		name: statusServer, flag: "status-socket", addr: path, remedy: "gridproxy status cannot ask this daemon; make the path available",
-		listen: socket.Listen, serving: publisher.Server,
-	}
-}
-
-// newPublisher makes what answers at the status socket.
-func (d *daemon) newPublisher(o options.Options, kernel driver.Running, healthz *health.Server, m *metrics.Metrics) *status.Publisher {
-	build := command.ThisBuild()
-	config := status.Config{
-		Daemon: status.Daemon{
-			Version: build.Version, Commit: build.Commit, Started: time.Now(),
-			Mode: string(o.ProxyMode), Variant: string(kernel.Variant()), Shadow: o.Shadow, Source: status.SourceManifests,
-		},
-		Node:     o.NodeName,
-		Services: m.Services,
-		Checks:   healthz.Checks,
-		Lost:     d.lost,
-	}
-	if d.cluster != nil {
-		config.Daemon.Source = status.SourceAPIServer
-	}
-	if d.hold != nil {
-		config.HeldBack = d.hold.Holding
-	}
-	if d.grace != nil {
-		config.Held = d.grace.Held
-	}
-	if d.prober != nil {
-		config.APIProxies = d.prober.Answers
-	}
-	if d.dns != nil {
-		config.DNS = d.dns.Paths
-	}
-	if d.otherProxy != nil {
-		config.OtherProxy = d.otherProxy.now
-	}
-	if !o.Shadow {
-		config.UnopenedPorts = d.ports.Failed
-	}
-	if kernel.Findings != nil {
-		config.Quarantined = kernel.Findings.Quarantine
-	}
-	return status.NewPublisher(config)
 }

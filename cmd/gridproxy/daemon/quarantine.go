@@ -1,16 +1,10 @@
-package main
+package daemon
 
 import (
-	"context"
-	"fmt"
-	"os"
 	"slices"
-	"time"
 
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/event"
-	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/rules/syncer"
 )
@@ -42,23 +36,4 @@ func checksWithout(checks []rules.HealthCheck, quarantined []event.Quarantined) 
 		}
 	}
 	return checks
-}
-
-// evidenceLimit is how long explain reads the kernel's rules.
-const evidenceLimit = 30 * time.Second
-
-// evidenceHere returns which Services this machine's kernel refuses, by its rules. The result
-// is empty if this machine is not the Node that is explained, or if this process may not read
-// the rules.
-func evidenceHere(ctx context.Context, o options.Options) (explain.Evidence, error) {
-	if here, err := nodeName(""); err != nil || here != o.NodeName || os.Geteuid() != 0 {
-		return explain.Evidence{}, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, evidenceLimit)
-	defer cancel()
-	found, err := driver.ReadEvidence(ctx, o)
-	if err != nil {
-		return explain.Evidence{}, fmt.Errorf("cannot find out whether this machine's kernel refuses the Service's rules: %w", err)
-	}
-	return found, nil
 }

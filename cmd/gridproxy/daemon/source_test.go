@@ -1,8 +1,11 @@
-package main
+package daemon
 
 import (
+	"bytes"
 	"context"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"io"
 	stdlog "log"
 	"log/slog"
@@ -122,5 +125,49 @@ func TestServerOfErrorsIsLeft(t *testing.T) {
 	broken.sees(t, "GET /")
 	for range 3 { // Services, EndpointSlices, this Node
 		well.sees(t, "GET /")
+	}
+}
+
+// TestReservedLater: a kubeconfig that is missing at the start reserves the address in it once it
+// can be read, and causes a run.
+func TestReservedLater(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	o := options.Options{NodeName: "n1", Kubeconfig: file}
+	d := &daemon{log: slog.New(slog.DiscardHandler), node: "n1"}
+	if err := d.connect(t.Context(), o, nil, nil, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.events.close)
+	if got := d.reservedNow(); got != nil {
+		t.Errorf("%v is reserved without kubeconfig", got)
+	}
+	const kubeconfig = `{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}],
+clusters: [{name: c, cluster: {server: "http://192.0.2.9:6443"}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`
+	written := file + ".new"
+	if err := errors.Join(os.WriteFile(written, []byte(kubeconfig), 0o600), os.Rename(written, file)); err != nil {
+		t.Fatal(err)
+	}
+	runSource(t, d)
+	wait.Receive(t, "a change is signalled when the kubeconfig can be read", d.source.Changed())
+	if got := fmt.Sprint(d.reservedNow()); got != "[192.0.2.9:6443]" {
+		t.Errorf("%s is reserved", got)
+	}
+}
+
+// TestRecoveredManifestsAreLogged: one log line says that manifests can be read again.
+func TestRecoveredManifestsAreLogged(t *testing.T) {
+	var text bytes.Buffer
+	d := &daemon{log: slog.New(slog.NewTextHandler(&text, nil))}
+	const again = "the manifests can be read again"
+	d.reportRead([]string{"a warning"}, nil)
+	d.reportRead(nil, errors.New("a.yaml: is empty"))
+	d.reportRead(nil, errors.New("b.yaml: is empty"))
+	if n := strings.Count(text.String(), again); n != 0 {
+		t.Errorf("recovered %d times before it did:\n%s", n, text.String())
+	}
+	d.reportRead([]string{"a warning"}, nil)
+	d.reportRead(nil, nil)
+	if n := strings.Count(text.String(), again); n != 1 {
+		t.Errorf("recovered %d times, want 1:\n%s", n, text.String())
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"context"
@@ -20,14 +20,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareNode does those steps of a start of the daemon that need more than the capabilities
+// Prepare does those steps of a start of the daemon that need more than the capabilities
 // NET_ADMIN and NET_RAW: modules and sysctls of IPVS in mode ipvs, then the guard of loopback
 // addresses, the sysctls of connection tracking and, last, the routing of loopback addresses.
 //
 // A setting that the daemon can do without is a warning here too. It is an error if this container
 // lacks the privilege, because privilege is its only purpose. A path in the flags that the daemon
 // could not read is an error before anything is changed.
-func prepareNode(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) error {
+func Prepare(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) error {
+	setGCPercent(gcPercentStarting)
 	if err := checkSource(o, in, log); err != nil && !startsFromDisk(o, log) {
 		return fmt.Errorf("--init-only has changed nothing, because the daemon would not start with these flags: %w", err)
 	}

@@ -1,17 +1,15 @@
-package main
+package daemon
 
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
+	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 	"gridproxy/topology/watch"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // holdBack makes the source hold back a Snapshot of an API server that cannot be true. With
@@ -23,7 +21,7 @@ func (d *daemon) holdBack(o options.Options, written func() bool, saved topology
 	if !ok {
 		return
 	}
-	d.hold = watch.NewHold(cluster, watch.HoldConfig{Log: d.log, NodesOnly: o.ServiceProxyName != "", Written: func() bool { return hasAPIServer(saved.Services) || written() }})
+	d.hold = watch.NewHold(cluster, watch.HoldConfig{Log: d.log, NodesOnly: o.ServiceProxyName != "", Written: func() bool { return apiserver.HasService(saved.Services) || written() }})
 	d.source = d.hold
 }
 
@@ -69,11 +67,4 @@ func (d *daemon) reportAPIProxy(addr netip.AddrPort, err error) {
 		d.events.onNode(d.node, "APIProxyDown", excerpt.Message(fmt.Sprintf("the node-local API proxy %s does not answer (%v): default/kubernetes leads to the API servers until it does; "+
 			"start it, or remove annotation %s of the EndpointSlice", addr, err, topology.AnnotationLocalEndpoint)))
 	}
-}
-
-// hasAPIServer looks for Service default/kubernetes.
-func hasAPIServer(all []*corev1.Service) bool {
-	return slices.ContainsFunc(all, func(svc *corev1.Service) bool {
-		return svc.Namespace == corev1.NamespaceDefault && svc.Name == "kubernetes"
-	})
 }

@@ -1,9 +1,11 @@
-package main
+package daemon
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -92,7 +94,7 @@ func TestLoopbackWithoutIPv4(t *testing.T) {
 }
 
 func TestNodeObserverTellsTransitions(t *testing.T) {
-	var out safeBuffer
+	var out bytes.Buffer
 	o := &nodeObserver{log: command.NewLog(&out, "text", 0)}
 	for _, known := range []bool{false, false, true, true, false} {
 		s := topology.Snapshot{Node: "a", Nodes: map[string]labels.Set{}}
@@ -187,4 +189,24 @@ func TestPortsOutliveAFailure(t *testing.T) {
 	if answers(port) {
 		t.Error("the port is open without a Service")
 	}
+}
+
+// freePort is a port of 127.0.0.1 on which no process listens.
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+func answers(port uint16) bool {
+	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return false
+	}
+	_ = c.Close() // only that it opened counts
+	return true
 }

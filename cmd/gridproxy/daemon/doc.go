@@ -1,0 +1,20 @@
+// Package daemon is what `gridproxy run` runs. It wires the parts of the daemon together, and
+// decides nothing about traffic.
+//
+//	daemon.go      wires source, syncer, driver, servers and Observers
+//	run.go         starts every part, and ends with the first that fails
+//	prepare.go     run --init-only, and loopback routing
+//	only_daemon.go refuses a second daemon in the network namespace
+//	source.go      connects to an API server, or reads manifests
+//	hold.go        holds back a Snapshot that cannot be true
+//	remember.go    saves the state, and starts from it
+//	observers.go   what happens after each run (other_proxy.go and quarantine.go have more)
+//	quarantine_flows.go  ends the flows of Services that the kernel refuses
+//	server.go      serves the HTTP ports
+//	status.go      what the daemon answers at the status socket
+//	recorder.go    sends Events
+//
+// Invariant: Run returns within EndLimit after its context has ended or a part has failed.
+//
+// Not pure.
+package daemon
