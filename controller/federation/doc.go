@@ -16,7 +16,7 @@
 // applied, as it does any Grid.
 //
 // Package archive packs objects. What reports say is folded into the status of a Grid by
-// controller/expand.
+// controller/grid/expand.
 //
 // Invariant: a Grid leaves a cluster only because it, its selector or the FleetCluster says so; a
 // list that is short removes nothing. Without the hub each cluster goes on.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/controller/removal"
 
 	corev1 "k8s.io/api/core/v1"

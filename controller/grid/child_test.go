@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"

@@ -3,7 +3,7 @@ package grid
 import (
 	"cmp"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 )
 
 func compareLive(a, b expand.Live) int { return cmp.Compare(a.Name, b.Name) }

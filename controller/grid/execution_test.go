@@ -11,7 +11,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 )
 
 // TestFederationOff: a Grid that asks to be distributed where nothing distributes it says so in a

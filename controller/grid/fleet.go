@@ -11,7 +11,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/topology/excerpt"
 
 	"k8s.io/apimachinery/pkg/api/meta"

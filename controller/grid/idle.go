@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"

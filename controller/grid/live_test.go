@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	appsv1 "k8s.io/api/apps/v1"
 )

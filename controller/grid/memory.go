@@ -7,8 +7,8 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
 	"gridproxy/controller/flips"
+	"gridproxy/controller/grid/expand"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/controller/gridspec"
 
 	corev1 "k8s.io/api/core/v1"

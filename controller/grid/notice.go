@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
 	"gridproxy/controller/flips"
+	"gridproxy/controller/grid/expand"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -1,7 +1,7 @@
 package grid
 
 import (
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/controller/removal"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

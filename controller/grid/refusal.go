@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/topology/excerpt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

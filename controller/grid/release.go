@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

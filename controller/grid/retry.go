@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 )
 
 // The first and the last pause before a refused child is tried again; each pause is twice as long

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 )
 
 const (

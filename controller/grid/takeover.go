@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
 	"gridproxy/controller/grid"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"

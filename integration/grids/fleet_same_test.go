@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/integration/env/wait"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
 

@@ -16,7 +16,7 @@ func onGrids(name, run, proves string, usual time.Duration) Suite {
 	return Suite{
 		Name: name, Tier: Extended, Usual: usual, Load: 90, Proves: proves,
 		Packages: []string{"./integration/grids"}, Run: run,
-		About: []string{"controller/expand", "controller/flips", "controller/grid", "controller/removal", "cmd/grid-controller"},
+		About: []string{"controller/flips", "controller/grid", "controller/removal", "cmd/grid-controller"},
 		Needs: []Need{ControlPlane}, Starts: []string{controller, plugin},
 		Reads: []string{"deploy/crds", "deploy/grid-controller.yaml"},
 	}
@@ -37,7 +37,7 @@ func gridSuites() []Suite {
 				"Service, and of the Deployment that changed meanwhile.", minutes(3, 0)),
 		{
 			Name: "migration", Tier: Extended, Usual: minutes(1, 20), Load: 90,
-			About:    []string{"controller/grid", "controller/expand", "controller/api/v1", "cmd/grid-controller/migrate"},
+			About:    []string{"controller/grid", "controller/api/v1", "cmd/grid-controller/migrate"},
 			Proves:   "SuperEdge's own controller hands its children over, by the commands of docs/migrate-from-superedge.md.",
 			Packages: []string{"./integration/superedge"}, Skip: storedVersions,
 			Needs: []Need{IPTables, ControlPlane, SuperEdge}, Starts: []string{controller},
@@ -142,12 +142,12 @@ func longNodeSuites() []Suite {
 func randomSuites() []Suite {
 	return []Suite{{
 		Name: "walks", Tier: Extended, Usual: minutes(1, 0), Load: 110, Parallel: 2,
-		About:  []string{"topology", "rules", "controller/expand", "controller/federation/plan", "controller/site/assign", "cmd/inspect/explain"},
+		About:  []string{"topology", "rules", "controller/grid/expand", "controller/federation/hub/plan", "controller/site/assign", "cmd/inspect/explain"},
 		Proves: "Ten times as many random cases of every property of endpoints, policies, virtual servers, Grids and their distribution.",
 		Packages: []string{
 			"./topology", "./topology/manifest", "./topology/object", "./topology/watch",
 			"./rules", "./rules/ipvs", "./rules/conntrack", "./rules/syncer",
-			"./controller/expand", "./controller/federation/plan", "./controller/site/assign", "./cmd/inspect/explain",
+			"./controller/grid/expand", "./controller/federation/hub/plan", "./controller/site/assign", "./cmd/inspect/explain",
 		},
 		Args: []string{"-rapid.checks=1000"}, Needs: []Need{IPTables}, Skips: lacks(),
 	}, {

@@ -12,24 +12,24 @@ import (
 func TestIsNear(t *testing.T) {
 	s := Suite{
 		Packages: []string{"./integration/grids", "./integration/sites/..."},
-		About:    []string{"controller/expand"},
+		About:    []string{"controller/grid/expand"},
 		Reads:    []string{"deploy/crds", "docs/grids.md"},
 	}
 	for file, want := range map[string]bool{
-		"integration/grids/walk_test.go":             true,
-		"integration/grids/testdata/a.txtar":         true,
-		"integration/grids/other/walk_test.go":       false, // another package
-		"integration/sites/other/walk_test.go":       true,
-		"controller/expand/decide.go":                true,
-		"controller/expand/below/decide.go":          true,
-		"controller/expand/decide_test.go":           false, // its own suite's
-		"controller/expand/testdata/children/a.yaml": false,
-		"controller/expanded/decide.go":              false,
-		"deploy/crds/a/b.yaml":                       true,
-		"deploy/crdsmore.yaml":                       false,
-		"docs/grids.md":                              true,
-		"docs/ipvs.md":                               false,
-		"go.mod":                                     false, // all suites depend on it
+		"integration/grids/walk_test.go":                  true,
+		"integration/grids/testdata/a.txtar":              true,
+		"integration/grids/other/walk_test.go":            false, // another package
+		"integration/sites/other/walk_test.go":            true,
+		"controller/grid/expand/decide.go":                true,
+		"controller/grid/expand/below/decide.go":          true,
+		"controller/grid/expand/decide_test.go":           false, // its own suite's
+		"controller/grid/expand/testdata/children/a.yaml": false,
+		"controller/grid/expanded/decide.go":              false,
+		"deploy/crds/a/b.yaml":                            true,
+		"deploy/crdsmore.yaml":                            false,
+		"docs/grids.md":                                   true,
+		"docs/ipvs.md":                                    false,
+		"go.mod":                                          false, // all suites depend on it
 	} {
 		if got := s.IsNear(file); got != want {
 			t.Errorf("%s is near: %t, want %t", file, got, want)

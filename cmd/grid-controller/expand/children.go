@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"

@@ -11,8 +11,8 @@ import (
 
 	"gridproxy/cmd/command"
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
 	"gridproxy/controller/grid"
+	"gridproxy/controller/grid/expand"
 
 	"github.com/rogpeppe/go-internal/diff"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

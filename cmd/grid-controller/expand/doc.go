@@ -1,5 +1,5 @@
 // Package expand is the command `grid-controller expand`. It prints the children of Grids, from
-// files alone, or compares them with a cluster. All decisions are taken in controller/expand.
+// files alone, or compares them with a cluster. All decisions are taken in controller/grid/expand.
 //
 // Where to look: command.go, the flags; input.go, how files are read; children.go, what is printed;
 // cluster.go, the comparison with a cluster.

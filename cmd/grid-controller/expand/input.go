@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/topology/manifest"
 
 	corev1 "k8s.io/api/core/v1"

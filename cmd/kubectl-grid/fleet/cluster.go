@@ -9,7 +9,7 @@ import (
 
 	"gridproxy/cmd/table"
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/topology/excerpt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"gridproxy/controller/expand"
+	"gridproxy/controller/grid/expand"
 	"gridproxy/topology/excerpt"
 
 	v1 "gridproxy/controller/api/v1"

@@ -4,7 +4,7 @@
 //
 // Where to look: fleetcluster.go, gridbundle.go and gridreport.go, the types; constants.go, labels,
 // annotations and names of conditions. What is in a bundle, and what follows from a report, is
-// decided in controller/federation/plan.
+// decided in controller/federation/hub/plan.
 //
 // Invariant: everything that a member can write, a GridReport and its Lease, has a bound, and says
 // something about this member alone.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/delivery"
+	"gridproxy/controller/federation/agent/delivery"
 	"gridproxy/topology/excerpt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -11,8 +11,8 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/agent/delivery"
 	"gridproxy/controller/federation/archive"
-	"gridproxy/controller/federation/delivery"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/federation/delivery"
+	"gridproxy/controller/federation/agent/delivery"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )

@@ -10,8 +10,8 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/agent/delivery"
 	"gridproxy/controller/federation/archive"
-	"gridproxy/controller/federation/delivery"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/agent/delivery"
 	"gridproxy/controller/federation/archive"
-	"gridproxy/controller/federation/delivery"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"gridproxy/controller/federation/delivery"
+	"gridproxy/controller/federation/agent/delivery"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/delivery"
+	"gridproxy/controller/federation/agent/delivery"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"

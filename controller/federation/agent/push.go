@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/delivery"
+	"gridproxy/controller/federation/agent/delivery"
 	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/delivery"
+	"gridproxy/controller/federation/agent/delivery"
 	"gridproxy/topology/excerpt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"

@@ -5,7 +5,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )

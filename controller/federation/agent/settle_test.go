@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/agent/delivery"
 	"gridproxy/controller/federation/archive"
-	"gridproxy/controller/federation/delivery"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -7,7 +7,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 	"gridproxy/controller/removal"
 
 	coordinationv1 "k8s.io/api/coordination/v1"

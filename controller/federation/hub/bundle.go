@@ -11,7 +11,7 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/archive"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 	"gridproxy/topology/excerpt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

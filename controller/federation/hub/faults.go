@@ -3,7 +3,7 @@ package hub
 import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"

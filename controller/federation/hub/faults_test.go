@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 
 	"k8s.io/client-go/tools/events"
 )

@@ -10,7 +10,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

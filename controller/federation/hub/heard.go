@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 	"gridproxy/topology/excerpt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"

@@ -14,7 +14,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/archive"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"

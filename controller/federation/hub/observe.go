@@ -9,7 +9,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

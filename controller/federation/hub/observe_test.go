@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
-	"gridproxy/controller/federation/plan"
+	"gridproxy/controller/federation/hub/plan"
 
 	v1 "gridproxy/controller/api/v1"
 

@@ -52,9 +52,9 @@ var allowed = map[string][]string{
 	"gridproxy/controller/removal":    {},
 	"gridproxy/controller/flips":      {"gridproxy/topology/excerpt"},
 	"gridproxy/controller/gridspec":   {"gridproxy/topology", "gridproxy/topology/similar", "gridproxy/controller/api/v1"},
-	"gridproxy/controller/expand": {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/flips",
+	"gridproxy/controller/grid/expand": {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/flips",
 		"gridproxy/controller/gridspec", "gridproxy/controller/removal"},
-	"gridproxy/controller/grid": {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1", "gridproxy/controller/expand",
+	"gridproxy/controller/grid": {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1", "gridproxy/controller/grid/expand",
 		"gridproxy/controller/flips", "gridproxy/controller/gridspec", "gridproxy/controller/removal"},
 
 	"gridproxy/controller/api/site/v1alpha2": {},
@@ -68,14 +68,14 @@ var allowed = map[string][]string{
 	"gridproxy/controller/api/v1alpha1":       {"gridproxy/controller/api/v1"},
 	"gridproxy/controller/federation":         {},
 	"gridproxy/controller/federation/archive": {},
-	"gridproxy/controller/federation/plan": {"gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1",
+	"gridproxy/controller/federation/hub/plan": {"gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1",
 		"gridproxy/controller/federation/archive", "gridproxy/controller/removal"},
-	"gridproxy/controller/federation/delivery": {"gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1", "gridproxy/controller/federation/archive",
+	"gridproxy/controller/federation/agent/delivery": {"gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1", "gridproxy/controller/federation/archive",
 		"gridproxy/topology/excerpt"},
 	"gridproxy/controller/federation/agent": {"gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1",
-		"gridproxy/controller/federation/archive", "gridproxy/controller/federation/delivery", "gridproxy/controller/federation/plan", "gridproxy/topology/excerpt"},
+		"gridproxy/controller/federation/archive", "gridproxy/controller/federation/agent/delivery", "gridproxy/controller/federation/hub/plan", "gridproxy/topology/excerpt"},
 	"gridproxy/controller/federation/hub": {"gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1", "gridproxy/controller/federation/archive",
-		"gridproxy/controller/federation/plan", "gridproxy/controller/removal", "gridproxy/topology/excerpt",
+		"gridproxy/controller/federation/hub/plan", "gridproxy/controller/removal", "gridproxy/topology/excerpt",
 	},
 }
 
@@ -84,9 +84,9 @@ var allowed = map[string][]string{
 var pure = []string{
 	"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/similar", "gridproxy/topology/changes", "gridproxy/topology/dnsview", "gridproxy/topology/dnsfeed",
 	"gridproxy/rules", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace", "gridproxy/rules/names",
-	"gridproxy/controller/flips", "gridproxy/controller/removal", "gridproxy/controller/gridspec", "gridproxy/controller/expand", "gridproxy/controller/site/assign",
-	"gridproxy/controller/api/v1alpha1", "gridproxy/controller/federation", "gridproxy/controller/federation/archive", "gridproxy/controller/federation/plan",
-	"gridproxy/controller/federation/delivery",
+	"gridproxy/controller/flips", "gridproxy/controller/removal", "gridproxy/controller/gridspec", "gridproxy/controller/grid/expand", "gridproxy/controller/site/assign",
+	"gridproxy/controller/api/v1alpha1", "gridproxy/controller/federation", "gridproxy/controller/federation/archive", "gridproxy/controller/federation/hub/plan",
+	"gridproxy/controller/federation/agent/delivery",
 }
 
 var impure = []string{"os", "os/exec", "net", "net/http", "log", "log/slog", "k8s.io/klog/v2", "k8s.io/client-go"}

@@ -5,7 +5,7 @@
 // changed in it; held.go, Grids that the hub does not know, and those that it has withdrawn;
 // leaving.go, Grids that are not meant for a cluster any more; bundle.go, what is sent; silence.go,
 // status.go and condition.go, what a FleetCluster says. What of a bundle is applied in a cluster is
-// decided by controller/federation/delivery.
+// decided by controller/federation/agent/delivery.
 //
 // Invariant: a Grid leaves a cluster only because it is deleted, because the FleetCluster says so,
 // or after a grace and within a budget because it is not meant for the cluster any more. A Grid

@@ -172,7 +172,7 @@ func (c *cluster) judged(t *testing.T, s any, wanted status.Status, argo, says s
 // the system.
 func argoHealth(t *testing.T, o map[string]any) (health, message string) {
 	t.Helper()
-	script, err := os.ReadFile("../../deploy/argo-cd/health.lua")
+	script, err := os.ReadFile("../../../deploy/argo-cd/health.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
