@@ -2,17 +2,19 @@
 // any kernel mechanism. All questions of traffic policy are answered here, once. A backend only
 // renders the answers.
 //
-// Where each decision is taken:
+// Where to look:
 //
-//	claims.go     which Service gets an external IP, a load balancer address or a NodePort that
-//	              several Services name, and what is reserved for API servers and local DNS
-//	service.go    the Frontends and Routes of a Service: traffic policies, masquerading, source
-//	              ranges, session affinity
-//	nodeports.go  the addresses on which NodePorts answer
-//	compile.go    how Pods of this node are detected; health-check node ports; the order of decisions
-//	outcome.go    what the results of several backends add up to
-//
-// Memo, in memo.go, remembers results and decides nothing. ruleset.go declares what a Ruleset is.
+//   - one Service: its Frontends and Routes, traffic policies, masquerading, source ranges,
+//     session affinity: service.go; the types of the result: ruleset.go
+//   - several Services name one external IP, load balancer address or NodePort, or it is reserved
+//     for API servers and local DNS: claims.go (which claim is the best), claim_index.go (who gets
+//     it after a change)
+//   - the addresses on which NodePorts answer: nodeports.go
+//   - how Pods of this node are detected, health-check node ports, the order of decisions:
+//     compile.go; the options of all this: config.go; results that did not change: memo.go
+//   - what every backend returns: outcome.go (a Sync), otherwrites.go (what another process
+//     wrote), removal.go (what cleanup removes)
+//   - how a Sync reports that it advances: progress.go; how a verify is interrupted: reading.go
 //
 // Invariant: a Frontend without a usable endpoint in the unit is rejected, and no two Frontends of
 // a Ruleset match the same packet.

@@ -1,16 +1,15 @@
 // Package host reads the state of this machine (addresses, usable families, sysctls), sets the
 // sysctls that Services need, and runs programs that can be killed with all their child processes.
 //
-// Where each decision is taken:
+// Where to look:
 //
-//	sysctls.go  which sysctls are set in every mode, and what to do if one cannot be set
-//	cpus.go     how many CPUs the conntrack table is sized for
-//	ipvs.go     the sysctls of IPVS mode
-//	record.go   which old values are kept, and when they are restored
-//	host.go     which addresses and families the machine has
-//	watch.go    which address changes are reported
-//	program.go  how a program is started and killed
-//	module.go   loading a kernel module
+//   - the sysctls of every mode, and what happens if one cannot be set: sysctls.go; those of IPVS
+//     mode: ipvs.go; for how many CPUs the conntrack table is sized: cpus.go
+//   - the old values that are kept, and when they are restored: record.go
+//   - which addresses and families the machine has: host.go; which changes of them are reported:
+//     watch.go
+//   - how a program is started and killed: program.go; how a kernel module is loaded: module.go;
+//     processor time used so far: processor.go
 //
 // Invariant: nf_conntrack_max is never lowered. A value that is already set is not written. A
 // sysctl that cannot be written is reported and never fatal, because some are read-only in
