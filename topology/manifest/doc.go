@@ -2,17 +2,17 @@
 // decoded strictly, with the API server's defaults, and refused only for what an API server
 // refuses. What it stores and no proxy can use is a warning.
 //
-// Where each decision is taken:
+// Where to look:
 //
-//	reader.go    which files are read, and when a file is read again
-//	decode.go    a value of the wrong type, a duplicate field: in which field a problem is
-//	place.go     how a message names the file, the document and the object
-//	problem.go   how long a message is, and how many are printed
-//	check.go     rules that all kinds share; check_service.go and so on: one kind
-//	conflict.go  objects that cannot exist in one cluster together
-//	parsed.go    which kinds are read, and lists of objects
-//	contents.go  objects of further kinds, and how many are skipped
-//	raw.go       objects of any kind, as the manifest has them
+//   - which files are read, and when a file is read again: reader.go
+//   - which kinds are read, and lists of objects: parsed.go; the Snapshot of all objects:
+//     objects.go; objects of further kinds: contents.go; any object as it is written: raw.go
+//   - a value of the wrong type, a duplicate field: decode.go
+//   - defaults and refused fields of one kind: check_service.go, check_slice.go, check_node.go,
+//     check_named.go (Namespace, StatefulSetGrid); of all kinds: check.go
+//   - objects that cannot exist in one cluster together: conflict.go
+//   - how a message names file, document and object: place.go; how long it is, and how many are
+//     printed: problem.go
 //
 // Invariant: every error and warning names the file, the document and the field. Objects are
 // returned only if there is no error. Package documents cuts
