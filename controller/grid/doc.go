@@ -3,19 +3,25 @@
 //
 // Where to look:
 //
-//	reconciler.go  the order of one reconcile
-//	observe.go     what is read from the caches; child.go, live.go: what is kept of an object
-//	fleet.go       what is read of other clusters, on a hub
-//	triggers.go    which events start a reconcile
-//	run.go         in which order, and how many at the same time; when an execution ends
-//	execution.go   how steps are executed; race.go: conflicts with other writers
-//	rival.go       how it is found out who keeps changing a child
-//	release.go, remove.go, takeover.go, evict.go: the steps of these names
-//	refusal.go     which errors of the API server are refusals; retry.go: when these are retried
-//	status.go      how the status is written; notice.go: which Events are sent
-//	memory.go      what is remembered between reconciles
-//	missing_service.go  which Services StatefulSetGrids name in vain
-//	misplaced.go   how Pods outside their unit are found
+//   - Add, and the controllers that it starts: add.go; what differs between the three Grids:
+//     kind.go; the order of one reconcile: reconciler.go
+//   - which events start a reconcile: triggers.go
+//   - what is read from the caches: observe.go; what these keep: cache.go, of a child child.go; by
+//     what they can be searched: index.go
+//   - what expand reads of a child: live.go, for other packages read.go; the order of lists for
+//     expand: compare.go
+//   - other clusters, on a hub: fleet.go; a Grid that another cluster expands: idle.go
+//   - how steps are executed: execution.go; in which order, how many at the same time, and when an
+//     execution ends: run.go
+//   - the steps: release.go (also prunes templates), remove.go, takeover.go, evict.go, the others
+//     in execution.go
+//   - conflicts with other writers: race.go; who keeps changing a child: rival.go
+//   - which errors of the API server are refusals: refusal.go; when these are tried again:
+//     retry.go
+//   - how the status is written: status.go; which Events are sent: notice.go; metrics: metrics.go
+//   - what is remembered between reconciles: memory.go
+//   - a Service that a StatefulSetGrid names and that does not exist: missing_service.go; Pods
+//     outside their unit: misplaced.go
 //
 // Conditions, names of children and all other decisions about children are in package expand.
 //

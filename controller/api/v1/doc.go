@@ -2,8 +2,13 @@
 // Their field names, labels and annotations are SuperEdge's, so that existing manifests apply
 // unchanged.
 //
-// Where to look: constants.go, labels, annotations and names of conditions; grid.go, what the Grids
-// share; validation.go, which Grids are invalid; template.go and raw.go, how a template is kept.
+// Where to look:
+//
+//   - one kind: deploymentgrid.go, statefulsetgrid.go, servicegrid.go; what they share, status and
+//     conditions included: grid.go
+//   - labels and annotations: constants.go; the group and its kinds: register.go
+//   - which Grids are invalid: validation.go
+//   - how a template is kept: template.go, and as JSON raw.go; generated: zz_*.go
 //
 // Invariant: a template is kept as the JSON that the user wrote. Only the fields that we read, or
 // that rules ask for, are declared, and undeclared fields are kept.

@@ -2,11 +2,16 @@
 // FleetClusters, and what members report, executes what package plan decides on, and reports
 // faults. It decides nothing about which Grid is to be where.
 //
-// Where to look: reconciler.go, what is read; observe.go, how it becomes what a decision rests on;
-// memo.go, what is read once from each version; heard.go, when a member was heard; written.go, for
-// what a decision waits; execution.go, the order of the steps; finalizer.go, bundle.go and
-// status.go, the steps; excess.go, which reports are deleted; faults.go, Events; cache.go, what
-// the manager's cache keeps.
+// Where to look:
+//
+//   - Add, and which events start a reconcile: add.go; what is read: reconciler.go; what the
+//     manager's cache keeps: cache.go
+//   - how what is read becomes what a decision rests on: observe.go; what is read once from each
+//     version: memo.go; when a member was heard: heard.go
+//   - the order of the steps: execution.go; the steps: finalizer.go, bundle.go, status.go
+//   - the caches do not show yet what was written: written.go
+//   - reports that are deleted because they are too large: excess.go
+//   - Events: faults.go; metrics: metrics.go
 //
 // Invariant: a step runs only after those that it depends on have succeeded. A bundle never has a
 // Grid without the finalizer. A Grid loses the finalizer only after the API server itself shows

@@ -1,35 +1,32 @@
 // Package expand decides which children a Grid has in each NodeUnit, and which steps are needed to
 // get there.
 //
-// Where each decision is taken:
+// Where to look:
 //
-//	decide.go       which steps a Grid needs now (Decide)
-//	unit.go         whose object has a child's name: ours, an orphan to adopt, or foreign
-//	child.go        what a child looks like; its name is decided in package topology
-//	template.go     the templates of a Grid, decoded; which one a unit gets, and what is wrong with a
-//	                Grid as it is written, is decided by gridspec; pool.go: which are unused
-//	fingerprint.go  what tells a desired child, and a set of owned fields, from another
-//	applied.go      what an earlier controller has applied to a child
-//	contest.go      how often a child is repaired that another client keeps changing
-//	rival.go        what is said about that client
-//	loss.go         when the child of a unit without Nodes is deleted, and when deletions are held
-//	served.go       which units never had a ready Pod
-//	places.go       how many of these are deleted now, by the removal budget, and what is released
-//	rekeyed.go      when a ServiceGrid keeps the key that it had
-//	replacement.go  which child is replaced because its API forbids a change
-//	misplaced.go    which Pods outside their unit are evicted
-//	paused.go       in which units nothing is changed
-//	maxunits.go     when a Grid has so many units that no child is created
-//	predecessor.go  what is taken over from SuperEdge
-//	condition.go    the conditions of a Grid
-//	idle.go         the condition of a Grid that another cluster expands
-//	member.go       what is believed of the report of another cluster
-//	distribution.go what the status of a distributed Grid says about its clusters
-//	row.go          the status of a unit; rollout.go: whether its rollout is complete
-//	status.go       the status of a Grid; problem.go: the reasons in it; size.go: how large it may be
-//	failure.go      which units have the same problem
-//
-// Observed, in observed.go, is the input of all of them.
+//   - what goes in: observed.go, grid.go (any of the three Grids); which steps a Grid needs now:
+//     decide.go (Decide); what a step can be: plan.go; what the observed state means for each
+//     unit, for Decide and Status: assessment.go
+//   - whose object has a child's name: ours, an orphan to adopt, or foreign: unit.go
+//   - what a child looks like: child.go (its name: package topology); templates, decoded:
+//     template.go (what is wrong with one: package gridspec), those that no unit uses: pool.go
+//   - whether a child differs from the desired one: fingerprint.go; what an earlier controller has
+//     applied to it: applied.go; what is taken over from SuperEdge: predecessor.go
+//   - another client keeps changing a child: contest.go (how often it is repaired), rival.go (the
+//     message about that client)
+//   - a unit without Nodes: loss.go (when its child is deleted, when deletions are held),
+//     places.go (how many by the removal budget, and what is released)
+//   - a child whose API forbids a change is replaced: replacement.go; a ServiceGrid keeps its key:
+//     rekeyed.go
+//   - Pods outside their unit are evicted: misplaced.go; units that never had a ready Pod:
+//     served.go
+//   - units in which nothing is changed: paused.go; so many units that no child is created:
+//     maxunits.go
+//   - the status of a Grid: status.go, condition.go (its conditions), problem.go (reasons),
+//     failure.go (units with the same problem), size.go (how large it may be); of a unit: row.go,
+//     rollout.go (whether its rollout is complete)
+//   - clusters of a distributed Grid: distribution.go (their part of the status), member.go (what
+//     is believed of a report), idle.go (a Grid that another cluster expands)
+//   - what is cheaper to remember than to make: memo.go; labels in little memory: pairs.go
 //
 // Invariant: nothing that the user wrote is lost. A template is overlaid as JSON and never passed
 // through typed structs, which are only for reading.
