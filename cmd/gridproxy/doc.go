@@ -6,19 +6,19 @@
 // Invariant: exit codes are those of command.ExitCodes. An answer is written to standard output
 // whole or not at all. Every warning is one line of standard error.
 //
-// Subcommands: run.go, render*.go, explain.go, matrix.go, analyze*.go, diff*.go, cleanup.go,
-// status.go and version.go. Their common parts:
+// Where to look:
 //
-//	main.go           the list of subcommands
-//	inputs.go         the options of a command, from flags, --config and the running daemon
-//	adopt.go          finds the running daemon and its flags
-//	config_change.go  how the daemon notices that the file of --config has changed
-//	source.go         reads manifests or an API server
-//	listing.go        reads an API server, for the commands that read it once
-//	first_problem.go  ends such a command with the first problem
-//	fromstate.go      reads the state that a daemon has saved
-//	skipped.go        warns about objects in manifests that are not used
-//	completion.go     completes names in a shell
+//   - the list of subcommands: main.go; run.go, render.go, explain.go, matrix.go, analyze.go,
+//     diff.go, cleanup.go, status.go, version.go; more of them: render_names.go (names in DNS),
+//     diff_run.go (one comparison), analyze_grids.go (the Grids)
+//   - the options, from flags, --config and the running daemon: inputs.go; which daemon runs, and
+//     its flags: adopt.go
+//   - how manifests or an API server are read: source.go; how long a command waits for an API
+//     server: listing.go; the saved state: fromstate.go
+//   - how the daemon notices that the file of --config has changed: config_change.go
+//   - what is reported: first_problem.go (of a connection), skipped.go (kinds in manifests that a
+//     command does not use)
+//   - the names that a shell offers: completion.go
 //
 // Where else to look: what run starts, in daemon; what a mode writes, compares (the order of the
 // lines of diff) and leaves behind, in driver; /healthz, /livez and /readyz, in health; metrics, in

@@ -1,13 +1,15 @@
-// Package event decides which Kubernetes Events and warnings a node reports about a Service. Each
-// kind of Event has its function, in the file of its name:
+// Package event decides which Kubernetes Events and warnings a node reports about a Service.
 //
-//	next.go        unreadable annotations, ignored fields, a unit that lost its last endpoint
-//	names.go       unreadable annotations and ignored fields of headless Services
-//	sender.go      which node sends what several nodes see alike
-//	conflict.go    another Service, or an API server, has an address of the Service
-//	scheduler.go   the kernel has no IPVS scheduler of that name
-//	quarantine.go  the kernel refuses the rules of the Service, or cannot keep session affinity
-//	reporter.go    logs Events and sends them, at a bounded rate
+// Where to look:
+//
+//   - unreadable annotations, ignored fields, a unit that lost its last endpoint: next.go; the
+//     first two, of headless Services: names.go
+//   - another Service, or an API server, has an address of the Service: conflict.go
+//   - the kernel has no IPVS scheduler of that name: scheduler.go
+//   - the kernel refuses the rules of the Service, or cannot keep session affinity: quarantine.go
+//   - which node sends what several nodes see alike: sender.go; what was reported before:
+//     reported.go
+//   - how Events are logged and sent, at a bounded rate: reporter.go
 //
 // Invariant: a transition is reported, never a state, and only by nodes of the unit that it
 // concerns. What every node sees alike, such as a mistake in an annotation, is sent by one node of
