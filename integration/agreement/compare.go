@@ -35,7 +35,7 @@ type Kind string
 // The kinds of Difference, the gravest first.
 const (
 	Packet      Kind = "packet"       // a packet ends otherwise
-	HealthCheck Kind = "health check" // a load balancer is told something else
+	HealthCheck Kind = "health check" // a load balancer reads another answer
 	Rules       Kind = "rules"        // the packets walked do not tell, but the rules are others
 )
 

@@ -17,12 +17,12 @@ type deviation string
 // The deviations that a walk can see. docs/packet-path.md lists them, and what a walk
 // cannot see.
 const (
-	// unknownPort: an address of a virtual server is the node's own, so that a port or
-	// protocol that nobody serves is refused there instead of leaving the machine.
+	// unknownPort: an address of a virtual server is the node's own, so that a port or protocol
+	// without a server is refused there instead of leaving the machine.
 	unknownPort deviation = "unknown port of a virtual server's address"
-	// ownMasqueraded: the node's own packets to a cluster IP have that address as their
-	// source, to which no answer would come back. So they are masqueraded also where
-	// iptables mode takes nobody, or the process's address, for a Pod.
+	// ownMasqueraded: the node's own packets to a cluster IP have that address as their source, to
+	// which no answer would come back. So they are masqueraded also where iptables mode takes no
+	// address, or the process's address, for a Pod.
 	ownMasqueraded deviation = "the node's own packets to a cluster IP are masqueraded"
 	// ownRefused: iptables mode lets the node's own packets to an external address without
 	// endpoints leave the machine, unless the Service is closed.
@@ -109,8 +109,8 @@ func routeFromAny(f rules.Frontend) (rules.Route, bool) {
 	return f.Routes[i], true
 }
 
-// comparable reports whether a packet can exist in IPVS mode at all: nobody else can have
-// an address that is the node's own, and the kernel drops what comes in with one.
+// comparable reports whether a packet can exist in IPVS mode at all: no other machine can have an
+// address that is the node's own, and the kernel drops what comes in with one.
 func (f facts) comparable(p trace.Packet) bool { return p.FromNode || !f.live[p.Src] }
 
 // rangesSource is the packet that source ranges see of one of the node's own; ok is false
@@ -124,10 +124,9 @@ func (f facts) rangesSource(p trace.Packet) (seen trace.Packet, ok bool) {
 	return p, true
 }
 
-// expect is what must become of a packet in IPVS mode, given what becomes of it in iptables
-// mode, and of one that goes to a port of the same address that nobody serves. It also says
-// which deviation that is; "" = none, the ends are the same. Ends are without their
-// probability.
+// expect returns what must become of a packet in IPVS mode, given what becomes of it in iptables
+// mode, and of one that goes to a port without a server at the same address. It also returns which
+// deviation that is; "" means that the ends are the same. Ends are without their probability.
 func (f facts) expect(p trace.Packet, ends, unserved []trace.End) ([]trace.End, deviation) {
 	want, why := f.deviate(p, ends, unserved)
 	if slices.Equal(want, ends) {

@@ -119,8 +119,8 @@ type target struct {
 	proto   netfilter.Proto
 }
 
-// targets are all frontends that the objects name, served or not, and beside each of them
-// a port and a protocol that nobody serves.
+// targets returns all frontends that the objects name, served or not, and beside each of them a
+// port and a protocol that no Service serves.
 func targets(c Cluster, ipv6 bool) []target {
 	var all []target
 	for _, svc := range c.Services {

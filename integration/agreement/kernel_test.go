@@ -64,10 +64,9 @@ func unlimitICMP(t *testing.T) {
 	}
 }
 
-// witness notes, by their source port, the packets that came through all of filter and
-// IPVS: those that are delivered on the node, and those that leave it. Nobody listens on the
-// stage, so what is delivered would be answered by a reset, which makes the kernel forget
-// the connection.
+// witness notes, by their source port, the packets that came through all of filter and IPVS: those
+// that are delivered on the node, and those that leave it. No process listens on the stage, so
+// what is delivered would be answered by a reset, which makes the kernel forget the connection.
 const witness = `table inet stage {
 	set through { type inet_service; flags dynamic; size 65535; }
 	chain in { type filter hook input priority 300; meta l4proto { tcp, udp, sctp } ct direction original add @through { ct original proto-src }; }
@@ -209,8 +208,8 @@ func renumbered(all []sent, used int) []sent {
 	return all
 }
 
-// byChance reports whether a misfit may be one that says nothing of the rules: a refusal of
-// which nobody was told, or a masquerade that kept the port.
+// byChance reports whether a misfit may be one that says nothing of the rules: a refusal that was
+// not reported to the sender, or a masquerade that kept the port.
 func (p sent) byChance() bool {
 	return slices.ContainsFunc(p.ends, func(e trace.End) bool {
 		untold := e.Verdict == trace.Rejected && p.got.Verdict == trace.Dropped
@@ -287,8 +286,8 @@ func sendAll(s *stage, all []sent) error {
 	return nil
 }
 
-// lastOnes are packets that nobody has a rule for, through each link and from the node: once
-// they have come through, all before them have.
+// lastOnes returns packets that match no rule, through each link and from the node: once they have
+// come through, all before them have.
 func lastOnes(c Cluster, number int) []sent {
 	var all []sent
 	for i, device := range []string{uplinkDev, podDevice(c), ""} {
@@ -354,8 +353,8 @@ func asWalked(all []sent, got map[int]trace.End) bool {
 	return !slices.ContainsFunc(all, func(p sent) bool { return !p.may(endOf(got, p)) })
 }
 
-// endOf is what became of one packet. Where a refused or dropped one was going last, nobody
-// is told: it is said to be where it was sent to.
+// endOf returns what became of one packet. The last destination of a refused or dropped packet is
+// not observed: endOf returns the one that it was sent to.
 func endOf(got map[int]trace.End, p sent) trace.End {
 	end, found := got[p.number]
 	if !found {

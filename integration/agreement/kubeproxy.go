@@ -47,8 +47,8 @@ type proxier struct {
 	ipv6   bool
 }
 
-// quotedFake quotes comments, as a shell would do for iptables; the fake alone writes them
-// bare into its text, where nobody can tell words of a comment from options.
+// quotedFake quotes comments, as a shell would do for iptables; the fake alone writes them bare
+// into its text, where no parser can tell words of a comment from options.
 type quotedFake struct{ *fakeiptables.FakeIPTables }
 
 func (f quotedFake) EnsureRule(position utiliptables.RulePosition, table utiliptables.Table, chain utiliptables.Chain, args ...string) (bool, error) {

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Prune is closure, written down as it is told and with no thought of speed: every
-// question is asked anew for every endpoint. What comes out are the EndpointSlices that a
-// kube-proxy on this node would have to be given, one for each port of each slice,
-// because Services with a preference order are decided port by port.
+// Prune applies closure literally and with no thought of speed: it decides every question again
+// for every endpoint. What comes out are the EndpointSlices that a kube-proxy on this node would
+// have to be given, one for each port of each slice, because Services with a preference order are
+// decided port by port.
 func Prune(c Cluster) []*discoveryv1.EndpointSlice {
 	var pruned []*discoveryv1.EndpointSlice
 	for _, slice := range c.Slices {
@@ -28,9 +28,9 @@ func Prune(c Cluster) []*discoveryv1.EndpointSlice {
 			continue
 		}
 		for n, port := range slice.Ports {
-			// kube-proxy counts an endpoint as locally ready behind any port of a slice, even
-			// one that the Service does not have and no packet can reach. gridproxy does not,
-			// on purpose: a load balancer must not send here what nobody serves here.
+			// kube-proxy counts an endpoint as locally ready behind any port of a slice, even one that the
+			// Service does not have and no packet can reach. gridproxy does not, on purpose: a load
+			// balancer must not send traffic here for a port without a server here.
 			if !servicePort(svc, port) {
 				continue
 			}

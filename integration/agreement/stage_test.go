@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stage is the node of a Cluster in a network namespace of its own, with a link to its Pods
-// and one to everybody else. The other ends of the links are in a second namespace, in
-// which nobody answers: packets are put into them and come out of them as they are.
+// stage is the node of a Cluster in a network namespace of its own, with a link to its Pods and
+// one to all other machines. The other ends of the links are in a second namespace, which never
+// answers: packets are put into them and come out of them as they are.
 type stage struct {
 	world, node netns.NsHandle
 	ports       map[string]*port // by the name of the node's link
@@ -77,7 +77,7 @@ func (s *stage) build(c Cluster) error {
 	if s.world, err = netns.New(); err != nil {
 		return fmt.Errorf("making the namespace of everybody else: %w", err)
 	}
-	// Nobody there has an address, of either family.
+	// No interface there has an address, of either family.
 	if err := setSysctl("net/ipv6/conf/default/disable_ipv6", "1"); err != nil {
 		return err
 	}
@@ -205,8 +205,8 @@ func (s *stage) openSockets() error {
 // has room for about a hundred, and loses the others.
 const receiveBuffer = 16 << 20
 
-// put sends a packet: through a link, as somebody else, or, with no link, as a process of
-// the node.
+// put sends a packet: through a link, as another machine, or, with no link, as a process of the
+// node.
 func (s *stage) put(device string, p []byte) error {
 	if device == "" {
 		return s.sendOwn(p)
@@ -238,8 +238,8 @@ func (s *stage) sendOwn(p []byte) error {
 	return nil
 }
 
-// refusals are the packets, from their IP headers on, of which somebody was told since the
-// last call that the port is unreachable.
+// refusals returns the packets, from their IP headers on, that were answered since the last call
+// with "port unreachable".
 func (s *stage) refusals() [][]byte {
 	var all [][]byte
 	buffer := make([]byte, 65536)

@@ -144,7 +144,8 @@ func (w *installCluster) removed() {
 	})
 }
 
-// again: with the same name, everything is taken over as it stands; with another, helm asks to be told.
+// again: with the same name, helm takes over everything unchanged; with another, it asks for an
+// order to take over.
 func (w *installCluster) again() {
 	said := w.refused("helm install other deploy/charts/gridproxy --dry-run=server %s", w.values())
 	if want := `must equal "other": current value is "gridproxy"`; !strings.Contains(said, want) {

@@ -151,8 +151,8 @@ func (w *migrationCluster) wantProxies(namespace, label, on string) {
 	})
 }
 
-// rules are what a machine's kernel holds, by family, without what changes by itself; sorted, because that
-// is enough to see what came and went.
+// rules returns what a machine's kernel holds, by family, without counters and the like, which
+// change without a writer; sorted, because that is enough to see what came and went.
 func (w *migrationCluster) rules(machine string) string {
 	w.t.Helper()
 	var lines []string

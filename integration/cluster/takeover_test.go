@@ -67,7 +67,8 @@ func (w *migrationCluster) try() {
 	w.wantOpen("web", "closed")
 }
 
-// endTrial: a Node that is away at the end is named and holds up nobody; its chains are told of, and go when the end is repeated.
+// endTrial: a Node that is away at the end is named and delays no other; its chains are reported,
+// and go when the end is repeated.
 func (w *migrationCluster) endTrial() {
 	const away = "gz-1"
 	must(w.t, w.Machine(away).CutLink())

@@ -112,7 +112,8 @@ func (s *stormer) edit(ctx context.Context, n int, child string) error {
 	}
 }
 
-// put writes a whole object, as many a controller does, and does not mind if somebody else was faster.
+// put writes a whole object, as many a controller does, and does not mind if another writer was
+// faster.
 func (s *stormer) put(ctx context.Context, d *appsv1.Deployment) error {
 	err := s.client.Get(ctx, client.ObjectKeyFromObject(d), d)
 	if err == nil {
@@ -157,7 +158,7 @@ func (f *faults) deleteChild(name string) {
 	f.must(client.IgnoreNotFound(err))
 }
 
-// recreate deletes a Grid, and makes it anew with another UID.
+// recreate deletes a Grid, and makes it again with another UID.
 func (f *faults) recreate(name string, propagation metav1.DeletionPropagation) {
 	f.t.Helper()
 	old, err := f.grid(name)

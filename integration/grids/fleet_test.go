@@ -287,7 +287,7 @@ func (h *history) made() map[string]int {
 	return made
 }
 
-// nap is how long nobody has to write for a cluster to be at rest.
+// nap is how long a cluster must see no write to be at rest.
 const nap = 3 * time.Second
 
 // userScheme is the scheme of a user's client: Kubernetes and the Grids.

@@ -255,7 +255,8 @@ func (f *fleet) wantCondition(of string, want metav1.ConditionStatus) {
 	})
 }
 
-// poke has the Grid reconciled, and waits until that is over. A template for a unit that nobody has changes nothing.
+// poke has the Grid reconciled, and waits until that is over. A template for a unit that does not
+// exist changes nothing.
 func (f *fleet) poke(why string) {
 	f.t.Helper()
 	value, err := json.Marshal(why)

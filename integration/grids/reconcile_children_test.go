@@ -257,7 +257,8 @@ func (w *world) reconciledAll() {
 	w.kubectl("", "delete", "service", "last-svc")
 }
 
-// conflicts: somebody else writes the same objects as fast as it goes; what fails is tried again (B-22).
+// conflicts: another client writes the same objects as fast as it goes; what fails is tried again
+// (B-22).
 func (w *world) conflicts() {
 	done := make(chan struct{})
 	var storm sync.WaitGroup

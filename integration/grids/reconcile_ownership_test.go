@@ -36,7 +36,8 @@ func TestOwnership(t *testing.T) {
 	w.run("an unwanted child is released", (*world).released)
 }
 
-// raced: somebody makes an object of the name after the controller has found it free, and before it applies.
+// raced: another client makes an object of the name after the controller has found it free, and
+// before it applies.
 func (w *world) raced() {
 	var once sync.Once
 	stands := ""

@@ -210,7 +210,7 @@ func (w *world) raw(o client.Object, name string) string {
 	return string(text)
 }
 
-// patch merges into an object, as somebody else than the controller.
+// patch merges into an object, as another client than the controller.
 func (w *world) patch(o client.Object, name, patch string) {
 	w.t.Helper()
 	o.SetNamespace("default")

@@ -68,8 +68,8 @@ servicegrid.superedge.io/servicegrid-demo        location   servicegrid-demo-svc
 // whatItIs is all of an object but its status and its version.
 const whatItIs = "{range .items[*]}{.metadata.name} {.metadata.uid} {.metadata.generation} {.metadata.labels} {.metadata.annotations} {.spec}\n{end}"
 
-// anotherUnit: "a unit that joins after the Grids gets its Deployment by itself". The unit is gone again at the end, so
-// that what follows is as the manual prints it.
+// anotherUnit: a unit that joins after the Grids gets its Deployment, as the manual promises. The
+// unit is gone again at the end, so that what follows is as the manual prints it.
 func (w *walk) anotherUnit() {
 	const child, node = "deploymentgrid-demo-shanghai", "sh-1"
 	w.AddNode(w.t, node, nil)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What the image is called, and what it is told to say of itself.
+// The name of the image, and its labels.
 const (
 	name     = "localhost/gridproxy:test"
 	base     = "localhost/gridproxy-go:test"

@@ -86,7 +86,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// says checks what a container runtime is told.
+// says checks the configuration that a container runtime reads.
 func (i image) says(t *testing.T, a architecture) {
 	t.Helper()
 	c := i.config.Config
@@ -106,7 +106,7 @@ func (i image) says(t *testing.T, a architecture) {
 	}
 }
 
-// isFor checks that all code is for one machine, and that nobody gains rights by a file.
+// isFor checks that all code is for one machine, and that no user gains rights by a file.
 func (i image) isFor(t *testing.T, a architecture) {
 	t.Helper()
 	n := 0

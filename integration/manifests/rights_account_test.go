@@ -120,8 +120,9 @@ func idle(t *testing.T, all []Right, count *nodes.Count) map[string]bool {
 	return names
 }
 
-// unused are the rights that no request needed. An apply needs patch, and create where there is nothing yet. Nobody asks
-// for a Grid's finalizers: they are looked at when a child is written.
+// unused returns the rights that no request needed. An apply needs patch, and create where there
+// is nothing yet. No request is for a Grid's finalizers: the API server checks that right when a
+// child is written.
 func unused(all []Right, requests []nodes.Request) []Right {
 	asked := map[string]bool{}
 	for _, r := range requests {

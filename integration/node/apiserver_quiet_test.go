@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestHeartbeatsAreSilent: a kubelet writes its Node's status every few minutes, and in a cluster of
-// many nodes that never stops. It changes nothing that a Snapshot holds, so nobody is woken.
+// TestHeartbeatsAreSilent: a kubelet writes its Node's status every few minutes, and in a cluster
+// of many nodes that never stops. It changes nothing that a Snapshot holds, so no consumer wakes
+// up.
 //
 // Events of one kind arrive in order, so once the two markers are seen, whatever the heartbeats would
 // have caused has been caused.

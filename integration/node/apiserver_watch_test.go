@@ -57,7 +57,7 @@ func TestGapWhileAPIServerIsDown(t *testing.T) {
 }
 
 // TestGone makes the version that the source would watch on from too old, so that it has to begin
-// anew; what was deleted meanwhile is in no event any more.
+// again; what was deleted meanwhile is in no event any more.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	w := newWatchedCluster(t)
@@ -154,8 +154,8 @@ func TestStalled(t *testing.T) {
 	w.settle()
 }
 
-// TestStranded leaves the source with a connection that is dead but was never closed. It has to find
-// out by itself: HTTP/2 pings, whose patience is shortened here from client-go's 45 s.
+// TestStranded leaves the source with a connection that is dead but was never closed. Only HTTP/2
+// pings can reveal that; their timeout is shortened here from client-go's 45 s.
 func TestStranded(t *testing.T) {
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
@@ -172,7 +172,7 @@ func TestStranded(t *testing.T) {
 	}
 }
 
-// TestStartsBeforeTheAPIServer begins to watch while nobody answers.
+// TestStartsBeforeTheAPIServer begins to watch while no API server answers.
 func TestStartsBeforeTheAPIServer(t *testing.T) {
 	t.Parallel()
 	w := newWatchedCluster(t)

@@ -104,8 +104,8 @@ func (w *takenNode) startDaemon(name, binary string, env []string, flags ...stri
 
 var families = []string{"iptables", "ip6tables"}
 
-// save is what the node's tables filter and nat hold, without what changes by itself: the dates and
-// the packet counters of the built-in chains.
+// save returns what the node's tables filter and nat hold, without what changes when no rule does:
+// the dates and the packet counters of the built-in chains.
 func (w *takenNode) save(family string) string {
 	w.t.Helper()
 	var all strings.Builder

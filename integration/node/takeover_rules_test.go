@@ -13,8 +13,8 @@ import (
 // counting is a match that only counts.
 var counting = regexp.MustCompile(`-m nfacct --nfacct-name +\S+ `)
 
-// recomment replaces each rule of one Service's chain by itself with another comment, and takes the
-// counting match out of the rule that kube-proxy wrote with one.
+// recomment replaces each rule of one Service's chain by the same rule with another comment, and
+// takes the counting match out of the rule that kube-proxy wrote with one.
 func (w *takenNode) recomment() map[string]string {
 	w.t.Helper()
 	for _, family := range families {

@@ -77,7 +77,7 @@ func (w *takenNode) snapshot() topology.Snapshot {
 	return s
 }
 
-// closed is the cluster after somebody has closed the Services that are named so.
+// closed returns the cluster after a user has closed the Services that are named so.
 func closed(s topology.Snapshot) topology.Snapshot {
 	s.Services = slices.Clone(s.Services)
 	for i, svc := range s.Services {

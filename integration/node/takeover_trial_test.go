@@ -119,8 +119,8 @@ func (w *takenNode) label(service, proxy string) {
 	must(w.t, err)
 }
 
-// chainsNamed are the lines of both families that are about chains with names of one proxy, the jumps to them
-// included, and those of nobody's with KUBE-.
+// chainsNamed returns the lines of both families that are about chains with names of one proxy,
+// the jumps to them included, and those with KUBE- of neither proxy.
 func (w *takenNode) chainsNamed(prefix string) map[string][]string {
 	w.t.Helper()
 	all := map[string][]string{}

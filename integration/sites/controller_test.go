@@ -182,7 +182,7 @@ func (r *running) get(name string) *corev1.Node {
 	return n
 }
 
-// patchNode changes a Node as somebody else, by a merge patch.
+// patchNode changes a Node as another client, by a merge patch.
 func (r *running) patchNode(name, manager, patch string, subresources ...string) {
 	r.t.Helper()
 	_, err := r.api.CoreV1().Nodes().Patch(r.ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}, subresources...)

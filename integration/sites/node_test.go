@@ -183,8 +183,9 @@ func TestDefaultUnit(t *testing.T) {
 	r.labels("n", "")
 }
 
-// TestRestart: what is ours is told from what the API server keeps: a unit that goes while no controller runs, finalizer and
-// all, leaves nothing once one does; and a controller that starts writes to no Node that is right.
+// TestRestart: the API server alone keeps what is ours: a unit that goes while no controller runs,
+// finalizer and all, leaves nothing once one does; and a controller that starts writes to no Node
+// that is right.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	r := newStopped(t)

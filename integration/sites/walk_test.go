@@ -127,7 +127,8 @@ func (w *walk) nodeLeaves() {
 	w.prints(manualUnits, "get", "nodeunit")
 }
 
-// unitJoins: also, a Node that a unit names and that does not exist is told once, and makes none.
+// unitJoins: also, a Node that a unit names and that does not exist is reported once, and makes
+// none.
 func (w *walk) unitJoins() {
 	const child = "deploymentgrid-demo-shanghai"
 	w.Apply(w.t, nodeUnit("v1alpha1", "shanghai", `{"nodes": ["sh-1", "sh-2"]}`))

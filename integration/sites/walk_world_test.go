@@ -197,8 +197,8 @@ func (w *walk) deletes(kind, name string, keys ...string) {
 	w.wantCleanBeforeGone(kind, name, keys...)
 }
 
-// wantCleanBeforeGone: whatever Nodes had of the object, the keys with the value that it stands behind, was gone in an
-// earlier revision of the store than the object.
+// wantCleanBeforeGone: whatever Nodes had of the object, the keys with the value that is its name,
+// was gone in an earlier revision of the store than the object.
 func (w *walk) wantCleanBeforeGone(kind, name string, keys ...string) {
 	w.t.Helper()
 	var gone, clean uint64

@@ -21,7 +21,7 @@ func children() []string {
 
 const theService = "service/servicegrid-demo-svc"
 
-// gridHash is where SuperEdge writes the label in a Grid, hash where it stands in a child.
+// gridHash is where SuperEdge writes the label in a Grid, hash where it writes it in a child.
 const (
 	gridHash = `{.spec.template.template.metadata.labels.superedge\.io/template-hash-key}`
 	hash     = `{.spec.template.metadata.labels.superedge\.io/template-hash-key}`

@@ -197,7 +197,7 @@ func testCleanEmptyUnit(t *testing.T, p place) {
 
 	clean(t, &c, full, viewOf(), false, 0, 0)
 	restore(t, p.ipv6, "*nat\nCOMMIT\n*filter\n-A INPUT -m conntrack --ctstate INVALID -j DROP\nCOMMIT\n")
-	send(t, vip) // somebody flushed our rules: nobody translates it
+	send(t, vip) // another process flushed our rules: no rule translates it
 	restore(t, p.ipv6, p.dnat(p.in))
 	send(t, vip)
 	clean(t, &c, full, viewOf(), false, 0, 0)

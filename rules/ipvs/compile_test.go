@@ -326,7 +326,7 @@ func TestCompileRemembers(t *testing.T) {
 	})
 }
 
-// A machine gets a link-local address with each Pod: nothing is decided anew for it.
+// A machine gets a link-local address with each Pod, which leads to no new decision.
 func TestCompileIgnoresLinkLocalAddresses(t *testing.T) {
 	var c Compiler
 	addr := netip.MustParseAddr

@@ -26,7 +26,7 @@ type event struct {
 	host         *topology.Host     // the machine's addresses change
 	hostFailures int                // ... and cannot be read so many times
 	failures     int                // the next writes of the first Backend fail
-	tamper       bool               // somebody deletes a Service's rules
+	tamper       bool               // another process deletes a Service's rules
 	pause        time.Duration
 }
 

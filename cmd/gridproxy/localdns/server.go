@@ -115,7 +115,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // attend serves one connection.
 func (s *Server) attend(ctx context.Context, conn net.Conn) {
-	defer conn.Close() //nolint:errcheck // the other side is gone, or is told to go
+	defer conn.Close() //nolint:errcheck // the client has closed it, or is to end
 	pid, err := allowed(conn)
 	if err != nil {
 		s.config.Log.Warn("a connection to the feed of DNS names is refused", "err", err)

@@ -23,7 +23,7 @@ func TestOwnership(t *testing.T) {
 		object  Live
 		want    []string
 		reason  string // of the row of unit a
-		handled string // who owns the object afterwards; "" nobody
+		handled string // who owns the object afterwards; "" means no owner
 	}{
 		{"obj-owned-by-someone, name wanted", Live{Name: "web-a", Owner: them, Labels: MakePairs(ownLabels())},
 			nil, ReasonNameCollision, "other-uid"},

@@ -16,8 +16,9 @@ import (
 	"gridproxy/deploy/image/tree"
 )
 
-// wanted is what is asked for; apt adds what these need. base-files says which Debian it
-// is; kmod is for mode ipvs and iptables-legacy: the kernel loads every other module by itself.
+// wanted lists the packages to install; apt adds their dependencies. base-files names the Debian
+// release; kmod is for mode ipvs and iptables-legacy: the kernel loads every other module
+// automatically.
 var wanted = []string{"base-files", "iptables", "kmod"}
 
 // notUnpacked is what these packages need only where scripts run: base-files wants an awk.

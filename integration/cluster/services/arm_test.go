@@ -84,8 +84,8 @@ func newArm(t testing.TB, p proxy) *arm {
 	return a
 }
 
-// refuseAlways has the machines say each time that nobody is there. By itself a kernel says so to one client
-// once a second only, and here many scenarios have the same client.
+// refuseAlways has the machines answer each time that no process listens. Without it a kernel
+// answers so to one client once a second only, and here many scenarios have the same client.
 func (a *arm) refuseAlways(t testing.TB) {
 	t.Helper()
 	for _, m := range a.Machines() {

@@ -122,8 +122,9 @@ func (w *world) someAddress(to []netip.AddrPort) {
 	}
 }
 
-// refused wants to be told, at each address, that nobody is there. TCP may hear it only a second later: when
-// the answer comes while the sender is still sending, the kernel heeds it after the first retransmission.
+// refused expects, at each address, the answer that no process listens. TCP may see it only a
+// second later: when the answer comes while the sender is still sending, the kernel heeds it after
+// the first retransmission.
 func (w *world) refused(network string, from *netns.Namespace, to []netip.AddrPort) {
 	w.Helper()
 	w.fails("is refused", network, from, to, func(a netip.AddrPort) error {
@@ -174,7 +175,7 @@ func (w *world) control(from *netns.Namespace, like netip.Addr) netip.AddrPort {
 			return netip.AddrPortFrom(a, 8080)
 		}
 	}
-	return netip.AddrPort{} // which nobody can ask
+	return netip.AddrPort{} // which no client can ask
 }
 
 // fails asks at all addresses at the same time.

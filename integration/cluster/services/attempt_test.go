@@ -78,7 +78,7 @@ func (a *attempt) Error(args ...any) { a.note(fmt.Sprintln(args...)) }
 // Errorf notes a failure and goes on.
 func (a *attempt) Errorf(format string, args ...any) { a.note(fmt.Sprintf(format, args...)) }
 
-// Fail notes a failure that nobody has described.
+// Fail notes a failure without a description.
 func (a *attempt) Fail() { a.note("failed") }
 
 // FailNow ends the scenario.

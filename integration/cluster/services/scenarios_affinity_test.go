@@ -92,8 +92,8 @@ func (w *world) stays(network string, from *netns.Namespace, to netip.AddrPort) 
 	return first
 }
 
-// affinityTimeout: who has been silent for longer than the timeout is not held any more. A client that
-// chooses anew may choose the same endpoint: two clients do all the same one time in 16.
+// affinityTimeout: who has been silent for longer than the timeout is not held any more. A client
+// that chooses again may choose the same endpoint: two clients do all the same one time in 16.
 func affinityTimeout(f frontend) func(*world) {
 	return func(w *world) {
 		const timeout = 3 * time.Second

@@ -33,7 +33,7 @@ func afterAPIServerRestart(w *world) {
 	w.reaches("tcp", w.client(gz), append(vips(first, 80), vips(second, 80)...), bjA, bjB, gzA)
 }
 
-// rulesDeleted: somebody deletes every chain of the proxy and of the kubelet on a machine.
+// rulesDeleted: another process deletes every chain of the proxy and of the kubelet on a machine.
 func rulesDeleted(w *world) {
 	w.join(shared()...)
 	s := w.service(nodePort)

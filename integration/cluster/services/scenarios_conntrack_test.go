@@ -35,7 +35,7 @@ func (w *world) flows(from *netns.Namespace, to []netip.AddrPort) []*flow {
 	return all
 }
 
-// ask is short, so that the flow does not rest for as long as its entry could expire by itself.
+// ask is short, so that the flow does not rest for as long as its entry takes to expire.
 func (f *flow) ask(question string) (string, error) {
 	ctx, cancel := context.WithTimeout(f.w.Context(), 500*time.Millisecond)
 	defer cancel()

@@ -55,7 +55,7 @@ func externalLocalNodePort(w *world) {
 	w.down("tcp", w.Outside(), w.nodePorts(s, "http", gz))
 }
 
-// lingering goes on serving when it is told to end.
+// lingering goes on serving after SIGTERM.
 func lingering(p *corev1.Pod) {
 	p.Spec.TerminationGracePeriodSeconds = new(int64(100))
 	setEnv(p, "GRACE", "100s")
@@ -143,7 +143,7 @@ func (w *world) terminating(pod string) {
 	})
 }
 
-// unready does not become ready until it is told to.
+// unready does not become ready before the test makes it ready.
 func unready(p *corev1.Pod) {
 	setEnv(p, "READY", "false")
 	probe(p)

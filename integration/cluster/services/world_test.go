@@ -91,7 +91,7 @@ func (w *world) balance(s *corev1.Service, addrs ...string) *corev1.Service {
 	})
 }
 
-// write reads a Service, changes it and writes it back, and again when somebody was faster.
+// write reads a Service, changes it and writes it back, and again when another writer was faster.
 func (w *world) write(s *corev1.Service, change func(*corev1.Service), back func(*corev1.Service) (*corev1.Service, error)) *corev1.Service {
 	w.Helper()
 	var made *corev1.Service

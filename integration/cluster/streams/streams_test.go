@@ -17,7 +17,7 @@ func TestStreams(t *testing.T) {
 	w.serve()
 	w.ruled("plain", "closed", "closed-host")
 	theirs := w.measure("kube-proxy")
-	// Half of it is not answered, which is told and no more: it need not be waited for.
+	// Half of it is not answered. The test only reports that, and need not wait for it.
 	w.cutOff("kube-proxy", "plain", &traffic.Client{Who: w.client.Who, Deadline: 3 * time.Second})
 
 	w.open()

@@ -13,7 +13,7 @@ import (
 const signalKill = syscall.SIGKILL
 
 // advertised is the address that default/kubernetes points at (TEST-NET-1): loopback is refused
-// there, and nobody connects to it.
+// there, and no client connects to it.
 const advertised = "192.0.2.1"
 
 // APIServer is one kube-apiserver of a Cluster. It keeps its address over a Stop and Start. Its

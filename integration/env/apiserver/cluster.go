@@ -180,8 +180,8 @@ func (c *Cluster) configFor(addr netip.AddrPort, user pair) *rest.Config {
 }
 
 // CompactAndForceGone makes every resourceVersion of before this call too old to watch from: etcd
-// forgets it, and the API servers that run start anew with an empty watch cache. It returns an error
-// if a watch from such a version is still served.
+// forgets it, and the API servers that run start again with an empty watch cache. It returns an
+// error if a watch from such a version is still served.
 func (c *Cluster) CompactAndForceGone(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.Admin())
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // each, so up to 256 Nodes.
 const ClusterCIDRs = "10.244.0.0/16,fd00:10:244::/56"
 
-// StartControllerManager starts kube-controller-manager with every controller that Kubernetes turns on
-// by itself, and returns when it is healthy; the controllers may still be starting. extra flags come
+// StartControllerManager starts kube-controller-manager with every controller that is on by
+// default, and returns when it is healthy; the controllers may still be starting. extra flags come
 // last. It ends with Close.
 //
 // It is not throttled: with its own rate limit of 20 requests a second the start alone takes 4 s longer.
@@ -101,7 +101,7 @@ func (c *Cluster) startComponent(ctx context.Context, name string, args []string
 	c.children = append(c.children, child)
 	transport := &http.Transport{
 		DialContext:       Dialer(o.Namespace),
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // it signs its own; nothing is told to it
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // it signs its own; we send it no secret
 		DisableKeepAlives: true,
 	}
 	return child.WaitFor(ctx, func(ctx context.Context) error {

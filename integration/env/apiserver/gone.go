@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// touchEvent is an object that nobody watches.
+// touchEvent returns an object that no client watches.
 func touchEvent() *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: "touch-", Namespace: "default"},

@@ -38,8 +38,8 @@ type KubeProxy struct {
 	Env           []string
 }
 
-// Start starts kube-proxy. Namespaces may not set the machine's connection-tracking limits, so
-// kube-proxy is told to leave them alone; it serves /healthz and /metrics on the namespace's loopback.
+// Start starts kube-proxy. Namespaces may not set the machine's connection-tracking limits, so its
+// configuration leaves them alone; it serves /healthz and /metrics on the namespace's loopback.
 func (k KubeProxy) Start() (*Child, error) {
 	bin, err := VariantPath(k.Dir, k.Variant)
 	if err != nil {

@@ -57,7 +57,7 @@ type Options struct {
 	Images []Image
 	// ControllerManager are further flags of kube-controller-manager.
 	ControllerManager []string
-	// Progress is told what takes long; nil: nobody is.
+	// Progress receives what takes long; nil discards it.
 	Progress io.Writer
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// fabric is the network between machines: a bridge in a namespace of its own, where the control plane runs too.
-// It is everybody's default gateway, with no route further on: what leaves a machine for an address that nobody
-// has comes back as unreachable.
+// fabric is the network between machines: a bridge in a namespace of its own, where the control
+// plane runs too. It is the default gateway of every machine, with no route further on: what
+// leaves a machine for an unused address comes back as unreachable.
 type fabric struct {
 	*netns.Namespace
 	bridge netlink.Link

@@ -131,7 +131,8 @@ func rootFS(ctx context.Context) (string, error) {
 	}
 	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
 	defer func() { _ = os.Remove(temp) }() // it is there only after a failure
-	// Without security updates: nobody attacks a test, and one mirror less can be in the middle of an update.
+	// Without security updates: a test is not attacked, and one mirror less can be in the middle of
+	// an update.
 	if out, err := exec.CommandContext(ctx, maker, "-security-mirror=", runtime.GOARCH, temp).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("making the root file system of the image: %w: %s", err, bytes.TrimSpace(out))
 	}

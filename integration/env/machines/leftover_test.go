@@ -19,8 +19,8 @@ import (
 	"gridproxy/integration/env/wait"
 )
 
-// asVictim has this test program start a cluster and wait to be killed. It ends by itself when its standard input
-// does: so that it does not outlive the test, however that ends.
+// asVictim has this test program start a cluster and wait to be killed. It also ends when its
+// standard input does: so that it does not outlive the test, however that ends.
 const asVictim = "GRIDPROXY_MACHINES_VICTIM"
 
 func TestMain(m *testing.M) {

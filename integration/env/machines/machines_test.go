@@ -80,7 +80,8 @@ func podOn(ctx context.Context, c *Cluster, m *Machine) (*corev1.Pod, error) {
 	return &pods.Items[0], nil
 }
 
-// answers waits until the server on a machine answers somebody by both of its addresses, and returns these.
+// answers waits until the server on a machine answers another one by both of its addresses, and
+// returns these.
 func answers(t *testing.T, c *Cluster, from *netns.Namespace, m *Machine) (addrs []netip.Addr) {
 	t.Helper()
 	wait.Until(t, "the server on "+m.Name+" answers "+from.Name, func() error {

@@ -25,7 +25,8 @@ func NewNamespace(name string) (*Namespace, error) {
 	return n, nil
 }
 
-// OpenNamespace is a network namespace that somebody else made, by a file of it: /proc/PID/ns/net.
+// OpenNamespace opens a network namespace that another process made, by a file of it:
+// /proc/PID/ns/net.
 func OpenNamespace(name, path string) (*Namespace, error) {
 	handle, err := netns.GetFromPath(path)
 	if err != nil {

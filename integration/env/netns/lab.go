@@ -13,9 +13,9 @@ import (
 
 // Lab is a running cluster of namespaces. Close it.
 type Lab struct {
-	// Outside is a client that is neither a node nor a Pod. It is also the nodes' default
-	// gateway, with no route further on: what leaves a node for an address that nobody
-	// has comes back as "unreachable" instead of getting lost.
+	// Outside is a client that is neither a node nor a Pod. It is also the nodes' default gateway,
+	// with no route further on: what leaves a node for an unused address comes back as "unreachable"
+	// instead of getting lost.
 	Outside *Namespace
 
 	nodes  []*Node

@@ -73,7 +73,7 @@ func TestHairpin(t *testing.T) {
 	}
 }
 
-// An address that nobody has is refused by the network, it does not get lost.
+// The network refuses a packet to an unused address; the packet does not get lost.
 func TestNobodysAddress(t *testing.T) {
 	l := build(t, Manual().Only("bj-1"))
 	for _, to := range []string{"172.16.33.231:80", "[fd00:99::231]:80"} {
@@ -123,7 +123,7 @@ func TestNothingOutlivesTheLab(t *testing.T) {
 	}
 }
 
-// A program that ends by itself or is asked to end says how.
+// A program that exits, or that is asked to exit, reports how.
 func TestProcessEnds(t *testing.T) {
 	l := build(t, Manual().Only("gz-1"))
 	ctx := wait.Usual.Context(t)

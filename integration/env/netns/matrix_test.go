@@ -11,8 +11,7 @@ var (
 	twoPods  = []Member{{Node: "gz-2", Unit: "guangzhou", Pod: "g", Label: "10.0.0.139"}, {Node: "bj-3", Unit: "beijing", Pod: "b", Label: "10.0.1.72"}}
 )
 
-// What leaves a unit, comes from a Pod that nobody knows, or fails, is counted, and is
-// said.
+// What leaves a unit, comes from an unknown Pod, or fails, is counted and reported.
 func TestVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		fromBeijing []string

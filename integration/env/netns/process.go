@@ -20,8 +20,8 @@ type Process struct {
 	err  error // of Wait; read only after done
 }
 
-// Start starts a program in the namespace; what it writes is kept in its Log. It runs
-// until it ends by itself, is stopped, or the lab is closed.
+// Start starts a program in the namespace; what it writes is kept in its Log. It runs until it
+// exits, is stopped, or the lab is closed.
 func (n *Namespace) Start(name string, args ...string) (*Process, error) {
 	p := &Process{cmd: exec.Command(name, args...), log: &Log{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), n.Env...)

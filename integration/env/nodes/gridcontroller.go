@@ -126,7 +126,8 @@ func (c *Cluster) nextController() string {
 	return fmt.Sprintf("grid-controller-%d", c.controllers-1)
 }
 
-// applyRights applies a manifest without its workloads, which would be Pods of an image that nobody runs.
+// applyRights applies a manifest without its workloads, which would be Pods of an image that no
+// kubelet can run.
 func (c *Cluster) applyRights(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

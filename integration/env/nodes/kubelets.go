@@ -67,8 +67,8 @@ func newKubelets(ctx context.Context, config *rest.Config, o Options) (*Kubelets
 
 func (k *Kubelets) wait() { k.running.Wait() }
 
-// reflector is the one watch for all Nodes. After a failure it tries again soon, so that nobody waits for
-// a kubelet after an outage of the API server.
+// reflector is the one watch for all Nodes. After a failure it tries again soon, so that no test
+// waits for a kubelet after an outage of the API server.
 func (k *Kubelets) reflector() *cache.Reflector {
 	bound := fields.OneTermNotEqualSelector("spec.nodeName", "")
 	silent := logr.Discard()

@@ -94,7 +94,7 @@ func (k *Kubelets) lookAt(node string) {
 	}
 }
 
-// nextAddrs are of 198.18.0.0/15 (RFC 2544) and 2001:db8::/32 (RFC 3849), where nobody can be.
+// nextAddrs are of 198.18.0.0/15 (RFC 2544) and 2001:db8::/32 (RFC 3849), which no machine has.
 func (k *Kubelets) nextAddrs() []netip.Addr {
 	k.mu.Lock()
 	defer k.mu.Unlock()

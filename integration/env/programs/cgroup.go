@@ -68,7 +68,7 @@ func (g cgroup) weigh(dir string) error {
 	return nil
 }
 
-// makeGroup makes one group and passes on to it what it does not inherit by itself.
+// makeGroup makes one group and passes on to it what the kernel does not pass on.
 func (g cgroup) makeGroup(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return err

@@ -33,7 +33,7 @@ func (d *Dialogue) AskLast(ctx context.Context) (pod string, err error) {
 }
 
 func (d *Dialogue) say(ctx context.Context, header string) (pod string, err error) {
-	stop := context.AfterFunc(ctx, func() { _ = d.conn.SetDeadline(time.Unix(1, 0)) }) // if it is closed, nobody waits
+	stop := context.AfterFunc(ctx, func() { _ = d.conn.SetDeadline(time.Unix(1, 0)) }) // if it is closed, no call waits
 	pod, err = d.exchange(header)
 	if stop() {
 		return pod, err

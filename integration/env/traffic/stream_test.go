@@ -201,7 +201,7 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
-// A dialogue goes on until the server is told to end it, from the port that the caller chose.
+// A dialogue goes on until the test ends it on the server, from the port that the caller chose.
 func TestDialogue(t *testing.T) {
 	w := newWorld(t, 0)
 	const port = 9999

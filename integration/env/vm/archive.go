@@ -17,8 +17,9 @@ const (
 	kindLink = 0o120000
 )
 
-// Archive writes the entries of a cpio archive. Parents are written by themselves, and of two entries
-// of one path only the first. The first error is kept, stops all writing, and is returned by Close.
+// Archive writes the entries of a cpio archive. Parents are written automatically, and of two
+// entries of one path only the first. The first error is kept, stops all writing, and is returned
+// by Close.
 type Archive struct {
 	w      *bufio.Writer
 	seen   map[string]bool

@@ -17,8 +17,8 @@ type guestConfig struct {
 	Dir  string   // the folder that it starts in
 	Env  []string // KEY=value
 
-	// Mark is a text that the program does not know. It stands in front of the exit code, so
-	// that no output of the program can be taken for that.
+	// Mark is a text that the program does not know. It precedes the exit code, so that no output of
+	// the program can be taken for that.
 	Mark string
 }
 

@@ -37,7 +37,7 @@ func ask(ctx context.Context, from *netns.Namespace, network string, to netip.Ad
 	return from.Fetch(ctx, to)
 }
 
-// who asks many times: all that are wanted must answer, and nobody else ever.
+// who asks many times: all that are wanted must answer, and no other Pod ever.
 func (w *world) who(ctx context.Context, from *netns.Namespace, network string, to netip.AddrPort, want []*netns.Pod) error {
 	err := w.hear(netns.Names(want), func() (string, error) {
 		a, err := ask(ctx, from, network, to)

@@ -76,7 +76,7 @@ func TestUnknownPort(t *testing.T) {
 	}, ipvs)
 }
 
-// A virtual server that is somebody else's is left alone, even where a Service of ours wants its
+// A virtual server of another program is left alone, even where a Service of ours wants its
 // address and port, and addresses inside --ipvs-exclude-cidrs are spelled in chains.
 func TestForeignServers(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {

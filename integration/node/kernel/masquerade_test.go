@@ -146,8 +146,8 @@ func (s *service) outer(w *world, f netns.Family) []netip.AddrPort {
 	}
 }
 
-// A Pod that asks its own Service is answered by itself too, and then sees its node as the
-// client, without any detector.
+// A Pod that asks its own Service may also get the answer from its own server, and then sees its
+// node as the client, without any detector.
 func TestHairpin(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3")

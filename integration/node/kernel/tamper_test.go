@@ -10,7 +10,7 @@ import (
 	"gridproxy/integration/env/wait"
 )
 
-// Somebody else's rules, which nobody may touch.
+// Rules of another program, which gridproxy may not touch.
 const foreignNat = `*nat
 :FOREIGN - [0:0]
 -A FOREIGN -d 192.0.2.77/32 -p tcp -m tcp --dport 77 -j DNAT --to-destination 10.0.0.70:77
@@ -161,7 +161,7 @@ func tamper(t *testing.T, b backend, damage func(*testing.T, netns.Family, []str
 			}
 		}
 	})
-	// What somebody else has comes after the damage, so that a flush does not take it.
+	// Rules of another program come after the damage, so that a flush does not take them.
 	w.addForeign("bj-1")
 	for _, f := range netns.Families() {
 		wait.Until(t, fmt.Sprintf("the rules are repaired, %s", f), func() error { return w.checkRepaired("bj-1", f, good[f]) })

@@ -1,6 +1,6 @@
 // Command kcp is several Kubernetes programs in one file, so that they are linked once and cached as one.
-// Which program it is, is told by the name it was called by (a link kube-apiserver -> kcp) or else by its
-// first argument.
+// Which program it is depends on the name it was called by (a link kube-apiserver -> kcp) or else
+// on its first argument.
 package main
 
 import (
