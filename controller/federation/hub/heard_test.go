@@ -11,8 +11,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// TestHeard: a member is heard when its renewTime is another one, by the hub's clock. The member's
-// clock plays no part.
+// TestHeard: each change of a member's renewTime counts as a sign of life, at the time of the
+// hub's clock. The member's clock plays no part.
 func TestHeard(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	h := heardLast{}

@@ -1,4 +1,4 @@
-package main
+package layout
 
 import (
 	"fmt"
@@ -61,12 +61,14 @@ func (s *site) read(name string) string {
 
 // TestPages: on every page links lead somewhere, commands exist, and the English is right.
 func TestPages(t *testing.T) {
-	out, err := git("-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "*.md", ":!**/testdata/**")
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md", ":!**/testdata/**")
+	list.Dir = root
+	out, err := list.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("listing the pages of the repository: %v", err)
 	}
 	texts := map[string]string{}
-	for _, name := range strings.Fields(out) {
+	for _, name := range strings.Fields(string(out)) {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)
@@ -112,9 +114,6 @@ func (s *site) findings() []string {
 		s.checkBlocks(name, report)
 		for _, c := range s.calls(name) {
 			s.checkCall(c.words, func(format string, args ...any) { report(c.line, format, args...) })
-		}
-		for _, f := range Check(Rules(), OfPage(s.texts[name])) {
-			report(f.Line, "%s", f.Message)
 		}
 	}
 	return append(all, s.misspelt()...)
@@ -166,10 +165,9 @@ func (s *site) checkBlocks(name string, report func(int, string, ...any)) {
 	}
 }
 
-// misspelt are the findings of codespell on the text of all pages.
+// misspelt returns the phrases to avoid in the text of all pages, and what codespell finds there.
 func (s *site) misspelt() []string {
-	const remedy = "run `apt-get install codespell`"
-	need.Tools(s.t, remedy, "codespell")
+	need.Tools(s.t, "run `apt-get install codespell`", "codespell")
 	dir := s.t.TempDir()
 	for name, text := range s.texts {
 		file := filepath.Join(dir, name)
@@ -180,17 +178,22 @@ func (s *site) misspelt() []string {
 			s.t.Fatal(err)
 		}
 	}
-	words, err := filepath.Abs(filepath.Join(root, "integration/suites/lint.words"))
+	folder, err := filepath.Abs(filepath.Join(root, "integration/suites"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	spell := exec.CommandContext(s.t.Context(), "codespell", append([]string{"--ignore-words=" + words}, slices.Sorted(maps.Keys(s.texts))...)...)
-	spell.Dir = dir
-	out, err := spell.CombinedOutput()
-	if err != nil && spell.ProcessState.ExitCode() != 65 { // which is what it says after a finding
-		s.t.Fatalf("codespell: %v\n%s", err, out)
+	pages := slices.Sorted(maps.Keys(s.texts))
+	// run returns what a program prints, line by line. code is its exit code after a finding.
+	run := func(code int, name string, args ...string) []string {
+		command := exec.CommandContext(s.t.Context(), name, append(args, pages...)...)
+		command.Dir = dir
+		out, err := command.CombinedOutput()
+		if err != nil && command.ProcessState.ExitCode() != code {
+			s.t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
 	}
-	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
+	return append(run(1, folder+"/phrases", ".*"), run(65, "codespell", "--ignore-words="+folder+"/lint.words")...)
 }
 
 // targets are what make can be asked for.

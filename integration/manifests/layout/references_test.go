@@ -1,4 +1,4 @@
-package main
+package layout
 
 import (
 	"io/fs"

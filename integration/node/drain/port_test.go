@@ -9,10 +9,10 @@ import (
 	"gridproxy/integration/env/wait"
 )
 
-// A limit of IPVS itself: a client that connects from one port to two
-// virtual servers, and from both of them to the same real server, is heard on the newer connection
-// only. IPVS tells a real server's answers apart by the client's address and port. (iptables gives the
-// second connection another port.) If this fails the kernel has learnt better: tell docs/packet-path.md.
+// A limit of IPVS itself: if a client connects from one port to two virtual servers, and from both
+// of them to the same real server, its bytes arrive on the newer connection only. IPVS tells a
+// real server's answers apart by the client's address and port. (iptables gives the second
+// connection another port.) If this fails the kernel has learnt better: tell docs/packet-path.md.
 func TestSamePortTwoServers(t *testing.T) {
 	w, services, _ := serving(t, nil, plain)
 	w.serve(services[0], w.Endpoint("bj-3"))
