@@ -11,7 +11,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"grid-controller": main})
 }
 
-// TestScripts runs commands as their users do. With UPDATE_SCRIPTS=1 it writes what they print now
+// TestScripts runs commands as their users do. With UPDATE=1 it writes what they print now
 // into the scripts instead of comparing.
 func TestScripts(t *testing.T) {
 	here, err := os.Getwd()
@@ -20,7 +20,7 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		UpdateScripts:       os.Getenv("UPDATE") != "",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {

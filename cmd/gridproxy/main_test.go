@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gridproxy": main})
 }
 
-// TestScripts runs every command as its users do. With UPDATE_SCRIPTS=1 it writes the present
-// output of the commands into the scripts instead of comparing.
+// TestScripts runs every command as its users do. With UPDATE=1 it writes the present output of the
+// commands into the scripts instead of comparing.
 func TestScripts(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Dir:                 "testdata/script",
-		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		UpdateScripts:       os.Getenv("UPDATE") != "",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 	})

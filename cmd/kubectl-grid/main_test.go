@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs commands as their users do, before a stand-in for an API server. With
-// UPDATE_SCRIPTS=1 it writes what they print now into the scripts instead of comparing.
+// UPDATE=1 it writes what they print now into the scripts instead of comparing.
 func TestScripts(t *testing.T) {
 	server := newStandIn(t)
 	code, err := filepath.Abs("../command/commandtest/code.sh")
@@ -22,7 +22,7 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
-		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		UpdateScripts:       os.Getenv("UPDATE") != "",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {

@@ -143,7 +143,7 @@ func TestPage(t *testing.T) {
 // TestVariables: the page lists every variable that tests read.
 func TestVariables(t *testing.T) {
 	page := readFile(t, "docs/testing.md")
-	pattern := regexp.MustCompile(`"((?:GRIDPROXY|CI)_[A-Z_]*[A-Z]|REQUIRE|FUZZTIME|BURDEN)"`)
+	pattern := regexp.MustCompile(`"((?:GRIDPROXY|CI)_[A-Z_]*[A-Z]|REQUIRE|UPDATE|FUZZTIME|BURDEN)"`)
 	for file, text := range readSources(t) {
 		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(page, "`"+match[1]+"`") {

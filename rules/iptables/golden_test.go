@@ -21,8 +21,8 @@ import (
 )
 
 // TestGolden renders the objects of each testdata/*.txtar for each of its other files, named "NODE
-// FAMILY FLAG...", and compares their content. GRIDPROXY_UPDATE=golden rewrites them: read the
-// difference before you commit it.
+// FAMILY FLAG...", and compares their content. UPDATE=1 rewrites them: read the difference before
+// you commit it.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -40,13 +40,12 @@ func TestGolden(t *testing.T) {
 			snapshot := readObjects(t, archive.Files[0].Data)
 			for i, f := range archive.Files[1:] {
 				got := goldenCase(t, snapshot, strings.Fields(f.Name))
-				if os.Getenv("GRIDPROXY_UPDATE") == "golden" {
-					archive.Files[i+1].Data = []byte(got)
-				} else if d := textdiff.Diff("want", f.Data, "got", []byte(got)); d != nil {
+				archive.Files[i+1].Data = []byte(got)
+				if d := textdiff.Diff("want", f.Data, "got", []byte(got)); d != nil && os.Getenv("UPDATE") == "" {
 					t.Errorf("%s:\n%s", f.Name, d)
 				}
 			}
-			if os.Getenv("GRIDPROXY_UPDATE") == "golden" {
+			if os.Getenv("UPDATE") != "" {
 				if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
 					t.Fatal(err)
 				}

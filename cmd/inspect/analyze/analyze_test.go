@@ -50,8 +50,8 @@ func textOf(t *testing.T, r Report) string {
 
 // TestEachCode reads testdata/CODE.txtar: wrong.yaml has the findings in findings.txt, one of them
 // of this code, and right.yaml has none of it. An archive without right.yaml uses
-// testdata/right.yaml. The Nodes of testdata/nodes.yaml exist too. With UPDATE_SCRIPTS=1 the test
-// writes the present findings into the files instead.
+// testdata/right.yaml. The Nodes of testdata/nodes.yaml exist too. With UPDATE=1 the test writes
+// the present findings into the files instead.
 func TestEachCode(t *testing.T) {
 	nodes, err := os.ReadFile("testdata/nodes.yaml")
 	right, errRight := os.ReadFile("testdata/right.yaml")
@@ -76,9 +76,8 @@ func TestEachCode(t *testing.T) {
 					reports[f.Name] = analyze(f.Data)
 				case "findings.txt":
 					got := textOf(t, reports["wrong.yaml"])
-					if os.Getenv("UPDATE_SCRIPTS") != "" {
-						archive.Files[i].Data = []byte(got)
-					} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
+					archive.Files[i].Data = []byte(got)
+					if diff := cmp.Diff(string(f.Data), got); diff != "" && os.Getenv("UPDATE") == "" {
 						t.Errorf("findings in wrong.yaml (-want +got):\n%s", diff)
 					}
 				default:
@@ -88,7 +87,7 @@ func TestEachCode(t *testing.T) {
 			if len(reports) != 2 || !has(reports["wrong.yaml"], code) || has(reports["right.yaml"], code) {
 				t.Errorf("want a finding in wrong.yaml and none in right.yaml; that has:\n%s", textOf(t, reports["right.yaml"]))
 			}
-			if os.Getenv("UPDATE_SCRIPTS") != "" {
+			if os.Getenv("UPDATE") != "" {
 				if err := os.WriteFile(path, txtar.Format(archive), 0o600); err != nil {
 					t.Fatal(err)
 				}
