@@ -87,10 +87,9 @@ build: ## bin/gridproxy, bin/grid-controller, bin/grid-dns and bin/kubectl-grid;
 		-o bin/ ./cmd/gridproxy ./cmd/grid-controller ./cmd/grid-dns ./cmd/kubectl-grid
 
 .PHONY: generate
-generate: ## deploy/crds, the deep copies, the plain manifests and the table in docs/testing.md, from their sources
+generate: ## deploy/crds, the deep copies, the plain manifests and the page about the chart, from their sources
 	$(GO) tool controller-gen object crd paths=./controller/api/... output:crd:dir=deploy/crds
 	$(GO) run ./integration/manifests
-	$(SUITES_RUN) -write docs/testing.md
 
 .PHONY: tools
 tools: ## etcd, Kubernetes 1.37.2, containerd, SuperEdge's controller and helm for the tests, kept in the user's cache folder

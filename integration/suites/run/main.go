@@ -47,7 +47,6 @@ func run(ctx context.Context, args []string) error {
 	rest := flags.Bool("rest", false, "run the extended suites in the order of CI, then the fuzz targets")
 	list := flags.Bool("list", false, "print the table of suites")
 	order := flags.Bool("order", false, "print the order in which -rest runs the extended suites")
-	page := flags.String("write", "", "write the table of suites into this page, between its marks")
 	install := flags.String("install", "", "install these groups of Debian packages where a program is missing: "+strings.Join(groupNames(), ", "))
 	ensure := flags.String("ensure", "", "build these tools unless they are there, and print their folders: all, or "+strings.Join(toolNames(), ", "))
 	if err := flags.Parse(args); err != nil {
@@ -63,8 +62,6 @@ func run(ctx context.Context, args []string) error {
 	case *list:
 		fmt.Print(suites.Listing(table))
 		return nil
-	case *page != "":
-		return writePage(*page, table)
 	}
 	config, err := readEnvironment(os.Getenv)
 	if err != nil {
@@ -83,22 +80,6 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return runAll(ctx, config, chosen)
-}
-
-// writePage writes the table of suites into a page.
-func writePage(path string, table []suites.Suite) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("reading the page: %w", err)
-	}
-	changed, err := suites.InPage(string(text), table)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
-		return fmt.Errorf("writing the page: %w", err)
-	}
-	return nil
 }
 
 // choose returns the suites to run, in their order.
