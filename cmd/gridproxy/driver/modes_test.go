@@ -40,22 +40,23 @@ func namesModes() map[string]string {
 // TestModesAreNamedHereAlone: no other package of gridproxy names a mode, compares the mode in use
 // or imports what implements one. A third mode would have to be added there.
 func TestModesAreNamedHereAlone(t *testing.T) {
-	const root = ".." // cmd/gridproxy
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		folder, _ := filepath.Rel(root, filepath.Dir(path))
-		if _, may := namesModes()[folder]; may || !strings.HasSuffix(path, ".go") {
+	for _, root := range []string{"..", "../../inspect"} { // cmd/gridproxy, and what its commands print
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			folder, _ := filepath.Rel(root, filepath.Dir(path))
+			if _, may := namesModes()[folder]; may || !strings.HasSuffix(path, ".go") {
+				return nil
+			}
+			for _, line := range modesIn(t, path) {
+				t.Error(line)
+			}
 			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, line := range modesIn(t, path) {
-			t.Error(line)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
