@@ -10,7 +10,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/healthcheck"
 	"gridproxy/rules/host"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
@@ -36,9 +36,9 @@ func gridProxy(c Cluster, resolve closureFunc) (Result, error) {
 	ruleset := compile(c, machine, resolve)
 	var r Result
 	for family := range r.Text {
-		o := iptables.Options{Family: netfilter.Family(family), MasqueradeBit: masqueradeBit, RandomFully: true, DropInvalid: true}
+		o := render.Options{Family: netfilter.Family(family), MasqueradeBit: masqueradeBit, RandomFully: true, DropInvalid: true}
 		var b bytes.Buffer
-		if _, err := iptables.Render(ruleset, o).WriteTo(&b); err != nil {
+		if _, err := render.Ruleset(ruleset, o).WriteTo(&b); err != nil {
 			return Result{}, fmt.Errorf("writing gridproxy's rules: %w", err)
 		}
 		r.Text[family] = b.Bytes()

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/ipvs"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
@@ -29,7 +29,7 @@ type modes struct {
 }
 
 // spellModes spells a Cluster in both ways.
-func spellModes(c Cluster, o iptables.Options) (*modes, error) {
+func spellModes(c Cluster, o render.Options) (*modes, error) {
 	m := &modes{cluster: c, exclude: prefixes(c.Flags.IPVSExclude), ruleset: compile(c, hostOf(c), topology.Resolve)}
 	var err error
 	if m.chains, err = spellChains(m.ruleset, o); err != nil {
@@ -41,7 +41,7 @@ func spellModes(c Cluster, o iptables.Options) (*modes, error) {
 
 // spellIPVS spells a Ruleset as IPVS mode: the Cluster's own, or what a test puts in its
 // place.
-func (m *modes) spellIPVS(rs rules.Ruleset, o iptables.Options) error {
+func (m *modes) spellIPVS(rs rules.Ruleset, o render.Options) error {
 	var compiler ipvs.Compiler
 	compiled := compiler.Compile(rs, ipvs.Config{Scheduler: "rr", Exclude: m.exclude})
 	m.state, m.residual = compiled.State(), compiled.Residual
@@ -54,12 +54,12 @@ func (m *modes) spellIPVS(rs rules.Ruleset, o iptables.Options) error {
 }
 
 // spellChains is what a kernel that takes the rules would print.
-func spellChains(rs rules.Ruleset, o iptables.Options) ([2]netfilter.Saved, error) {
+func spellChains(rs rules.Ruleset, o render.Options) ([2]netfilter.Saved, error) {
 	var all [2]netfilter.Saved
 	for family := range all {
 		o.Family = netfilter.Family(family)
 		var b bytes.Buffer
-		if _, err := iptables.Render(rs, o).WriteTo(&b); err != nil {
+		if _, err := render.Ruleset(rs, o).WriteTo(&b); err != nil {
 			return all, fmt.Errorf("writing rules: %w", err)
 		}
 		var err error

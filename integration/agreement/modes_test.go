@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/ipvs"
 	"gridproxy/rules/netfilter"
 )
 
 // spelling is how both modes are spelled where nothing depends on it.
-func spelling() iptables.Options {
-	return iptables.Options{MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
+func spelling() render.Options {
+	return render.Options{MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
 }
 
 // compareModes spells a Cluster in both modes and compares them.

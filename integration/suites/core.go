@@ -22,7 +22,7 @@ func codeSuites() []Suite {
 			Name: "unit", Tier: Core, Usual: minutes(3, 30), Parallel: 2, Load: 90,
 			Proves: "Properties, tables and scripts: what is decided, parsed, rendered and printed, by packages and by both programs.",
 			Packages: []string{
-				"./cmd/gridproxy", "./rules/iptables", // the longest ones first, side by side
+				"./cmd/gridproxy", "./rules/iptables/...", // the longest ones first, side by side
 				"./topology/...", "./controller/...", "./deploy/...", "./cmd/...",
 				"./rules", "./rules/conntrack", "./rules/dnsredirect", "./rules/healthcheck", "./rules/host",
 				"./rules/kernelsocket", "./rules/names", "./rules/netfilter/...", "./rules/syncer", // without ipvs

@@ -153,7 +153,7 @@ func randomSuites() []Suite {
 	}, {
 		Name: "walks-chains", Tier: Extended, Usual: minutes(5, 0), Load: 40,
 		Proves:   "600 random cases of every property of chains, where unit draws 17 or 100, many of them in the kernel.",
-		Packages: []string{"./rules/iptables"}, Args: []string{"-rapid.checks=600"},
+		Packages: []string{"./rules/iptables/..."}, Args: []string{"-rapid.checks=600"},
 		About: []string{"rules/iptables", "rules/netfilter"},
 		Needs: []Need{IPTables}, Skips: lacks(),
 	}, {

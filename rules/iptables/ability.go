@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -22,7 +22,7 @@ type matchProbe struct {
 
 // abilityProbes returns one rule per match to probe, and a plain rule whose refusal is not about
 // a match.
-func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
+func abilityProbes(o render.Options) (plain netfilter.Rule, list []matchProbe) {
 	const comment = "gridproxy asks what this kernel can do"
 	list = []matchProbe{
 		{func(l *lacks) *bool { return &l.statistic }, netfilter.Rule{Comment: comment, Probability: netfilter.Probability(2), Target: netfilter.TargetReturn}},
@@ -36,7 +36,7 @@ func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 		list = append(list, matchProbe{func(l *lacks) *bool { return &l.ipvs }, netfilter.Rule{Comment: comment, IPVS: true, Target: netfilter.TargetReturn}})
 	}
 	if o.LocalDNS.IsValid() { // the set exists, if this kernel has sets: the caller of Sync creates it before
-		list = append(list, matchProbe{func(l *lacks) *bool { return &l.set }, netfilter.Rule{Comment: comment, MatchSet: o.inSet(netfilter.SetLocalDNS), Target: netfilter.TargetReturn}})
+		list = append(list, matchProbe{func(l *lacks) *bool { return &l.set }, netfilter.Rule{Comment: comment, MatchSet: netfilter.SetMatch{Name: netfilter.SetName(o.Family, netfilter.SetLocalDNS), Fields: "dst,dst"}, Target: netfilter.TargetReturn}})
 	}
 	return netfilter.Rule{Comment: comment, Target: netfilter.TargetReturn}, list
 }
@@ -44,9 +44,9 @@ func abilityProbes(o Options) (plain netfilter.Rule, list []matchProbe) {
 // probeInput puts rules into the scratch chain of nat.
 func probeInput(list []netfilter.Rule, f netfilter.Family, n netfilter.Naming) []byte {
 	chain := n.Chain(netfilter.ChainScratch)
-	input := declaration([]byte("*nat\n"), chain)
+	input := render.AppendDeclaration([]byte("*nat\n"), chain)
 	for _, r := range list {
-		input = ruleLine(input, "-A ", chain, r, f)
+		input = render.AppendRule(input, "-A ", chain, r, f)
 	}
 	return append(input, "COMMIT\n*filter\n:"+chain+" - [0:0]\nCOMMIT\n"...)
 }
@@ -55,7 +55,7 @@ func probeInput(list []netfilter.Rule, f netfilter.Family, n netfilter.Naming) [
 var errNoRules = errors.New("the kernel accepts no rule at all")
 
 // ask finds out what this kernel lacks. An error means that the answer is not known.
-func (k *familySyncer) ask(ctx context.Context, o Options) (lacks, error) {
+func (k *familySyncer) ask(ctx context.Context, o render.Options) (lacks, error) {
 	takes := func(list ...netfilter.Rule) (bool, error) {
 		err := k.scratch(ctx, probeInput(list, o.Family, o.Names))
 		if err != nil && refusal(err) == nil {
@@ -88,7 +88,7 @@ func (k *familySyncer) ask(ctx context.Context, o Options) (lacks, error) {
 // know probes the kernel once. With again it probes again if the kernel lacked something. The error
 // says that the kernel lacks a match that every Service needs. While the kernel gives no answer, it
 // is assumed to have every match: a rule that it then refuses is an error of its own.
-func (k *familySyncer) know(ctx context.Context, o Options, again bool) error {
+func (k *familySyncer) know(ctx context.Context, o render.Options, again bool) error {
 	if !k.asked || again && k.lacks != (lacks{}) || k.lacks.statistic || o.LocalDNS.IsValid() && !k.askedSet {
 		now, err := k.ask(ctx, o)
 		if err != nil {
@@ -117,8 +117,8 @@ func (k *familySyncer) know(ctx context.Context, o Options, again bool) error {
 // missingMatchError says that a kernel lacks a match that no Service can be served without.
 type missingMatchError struct{ error }
 
-// without returns o for a kernel that lacks matches.
-func (o Options) without(l lacks) Options {
+// optionsFor returns o for a kernel that lacks matches.
+func optionsFor(o render.Options, l lacks) render.Options {
 	o.WithoutRecent, o.WithoutSCTP, o.WithoutIPVS = l.recent, l.sctp, l.ipvs
 	if l.set {
 		o.WithoutSet, o.LocalDNS = true, netip.Addr{}
@@ -126,16 +126,11 @@ func (o Options) without(l lacks) Options {
 	return o
 }
 
-// lacks reports whether the kernel cannot match packets to this Service by their port.
-func (o Options) lacks(s *rules.Service) bool {
-	return o.WithoutSCTP && netfilter.Proto(s.Name.IPProtocol()) == netfilter.SCTP
-}
-
 // startProbeLimit bounds the first probe, which delays /livez. The first sync probes again.
 const startProbeLimit = 10 * time.Second
 
 // probe asks the kernel what it lacks, before anything is written. Its error is that of know.
-func (k *familySyncer) probe(ctx context.Context, o Options) error {
+func (k *familySyncer) probe(ctx context.Context, o render.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startProbeLimit)
 	defer cancel()
 	defer k.endScratch(ctx, o.Names)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -103,8 +104,8 @@ func (c Config) complete(ctx context.Context) (Config, netfilter.Variant, error)
 }
 
 // options returns the options of one family. Options.For adds what the Ruleset says.
-func (c Config) options(f netfilter.Family, randomFully, nfacct bool) Options {
-	return Options{
+func (c Config) options(f netfilter.Family, randomFully, nfacct bool) render.Options {
+	return render.Options{
 		Family:        f,
 		MasqueradeBit: c.MasqueradeBit,
 		RandomFully:   randomFully,
@@ -206,7 +207,7 @@ func (b *Backend) syncOne(ctx context.Context, k *familySyncer, want rules.Rules
 	f := k.kernel.family
 	if err = k.refresh(ctx, verify); err == nil {
 		o := b.config.options(f, k.kernel.version.randomFully(), b.acct)
-		c, err = k.sync(ctx, desired{rules: want, options: o.For(want)}, verify)
+		c, err = k.sync(ctx, render.Desired{Rules: want, Options: o.For(want)}, verify)
 	}
 	if err != nil {
 		err = fmt.Errorf("syncing %s with iptables-%s: %w", f, b.variant, err)

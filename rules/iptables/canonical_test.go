@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,11 +16,11 @@ import (
 // canonical is what matters of a Saved: its rules as text by chain, without comments and counters.
 // Shared chains are sorted, except for entries that must be last. Built-in chains have only the
 // jumps to ours. KUBE-FIREWALL counts only if guarded.
-func canonical(s netfilter.Saved, o Options, guarded bool) map[string][]string {
+func canonical(s netfilter.Saved, o render.Options, guarded bool) map[string][]string {
 	all := map[string][]string{}
 	for t := range netfilter.NAT + 1 {
 		for _, c := range s.Tables[t].Chains {
-			p := chainID{t, c.Name}
+			p := render.ChainID{Table: t, Chain: c.Name}
 			switch {
 			case c.Name == netfilter.ChainFirewall && !guarded:
 			case c.Name == netfilter.ChainProxyCanary: // kube-proxy's: not written and ignored
@@ -37,19 +38,19 @@ func canonical(s netfilter.Saved, o Options, guarded bool) map[string][]string {
 	return all
 }
 
-func chainText(o Options, p chainID, list []netfilter.SavedRule) []string {
+func chainText(o render.Options, p render.ChainID, list []netfilter.SavedRule) []string {
 	texts := []string{} // a chain without rules exists too
 	last := 0
 	for _, r := range list {
-		if r.Rule.NFAcct == acctLocalhostAccepted {
+		if r.Rule.NFAcct == render.AcctLocalhostAccepted {
 			continue // only counts
 		}
 		texts = append(texts, ruleText(r, o.Family))
-		if o.policy(p).mustBeLast(r.Rule) {
+		if o.Policy(p).MustBeLast(r.Rule) {
 			last++
 		}
 	}
-	if o.policy(p).kind == shared {
+	if o.Policy(p).Kind == render.Shared {
 		slices.Sort(texts[:len(texts)-last])
 		slices.Sort(texts[len(texts)-last:])
 	}
@@ -63,7 +64,7 @@ func ruleText(r netfilter.SavedRule, f netfilter.Family) string {
 	return string(r.Rule.Decisive().Append(nil, f))
 }
 
-// wantEqual fails the test unless the kernel holds exactly what Render renders.
+// wantEqual fails the test unless the kernel holds exactly what render.Ruleset renders.
 func wantEqual(t interface {
 	Helper()
 	Fatalf(string, ...any)
@@ -72,11 +73,11 @@ func wantEqual(t interface {
 	for _, k := range b.syncers {
 		f := k.kernel.family
 		var text bytes.Buffer
-		o := Options{
+		o := render.Options{
 			Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true,
 			Names: b.config.Names, IPVS: b.config.IPVS, WithoutIPVS: b.config.IPVS && withoutIPVSMatch(),
 		}
-		if _, err := Render(rs, o).WriteTo(&text); err != nil {
+		if _, err := render.Ruleset(rs, o).WriteTo(&text); err != nil {
 			t.Fatalf("%v", err)
 		}
 		want, err := netfilter.Parse(&text, f)

@@ -1,11 +1,15 @@
 package iptables
 
-import "gridproxy/rules/netfilter"
+import (
+	"gridproxy/rules/netfilter"
+
+	"gridproxy/rules/iptables/render"
+)
 
 // chainState is the observed state of one chain against the desired one. A node has tens of
 // thousands of whole chains, so these have only hashes.
 type chainState struct {
-	kind         chainKind
+	kind         render.ChainKind
 	declared     bool
 	hashes       foldedRules // of a whole chain
 	leftover     *leftover   // of a stale chain
@@ -14,7 +18,7 @@ type chainState struct {
 
 // chainDetail is the state of a shared, completed or built-in chain.
 type chainDetail struct {
-	policy chainPolicy
+	policy render.ChainPolicy
 
 	// Of shared and completed chains: how often each desired rule is still to be found, by hash.
 	missing map[uint64]int
@@ -28,13 +32,13 @@ type chainDetail struct {
 	jumps jumpSet          // of a built-in chain
 }
 
-func newChainState(p chainPolicy) chainState {
-	s := chainState{kind: p.kind}
-	switch p.kind {
-	case whole:
-	case stale:
+func newChainState(p render.ChainPolicy) chainState {
+	s := chainState{kind: p.Kind}
+	switch p.Kind {
+	case render.Whole:
+	case render.Stale:
 		s.leftover = &leftover{}
-	case shared, completed:
+	case render.Shared, render.Completed:
 		s.chainDetail = &chainDetail{policy: p, missing: map[uint64]int{}}
 	default:
 		s.chainDetail = &chainDetail{policy: p}
@@ -45,11 +49,11 @@ func newChainState(p chainPolicy) chainState {
 // want adds a desired rule.
 func (s *chainState) want(hash uint64, r netfilter.Rule) {
 	switch s.kind {
-	case whole:
+	case render.Whole:
 		s.hashes.want(hash)
-	case builtIn:
+	case render.BuiltIn:
 		s.jumps.want(r)
-	case completed:
+	case render.Completed:
 		s.missing[hash]++
 		s.rules = append(s.rules, r)
 	default:
@@ -61,17 +65,17 @@ func (s *chainState) want(hash uint64, r netfilter.Rule) {
 func (s *chainState) status() chainStatus {
 	var right bool
 	switch s.kind {
-	case stale:
+	case render.Stale:
 		right = len(s.leftover.pins) > 0 && s.leftover.rules == 0
-	case builtIn:
+	case render.BuiltIn:
 		right = !s.jumps.lacks() && len(s.jumps.surplus()) == 0 && len(s.extra) == 0
-	case whole:
+	case render.Whole:
 		right = s.hashes.got == s.hashes.wanted
 	default:
 		right = !s.misordered && !s.lacks() && len(s.extra) == 0
 	}
 	switch {
-	case s.kind != builtIn && !s.declared:
+	case s.kind != render.BuiltIn && !s.declared:
 		return missing
 	case right:
 		return equal
@@ -110,16 +114,16 @@ func (s *chainState) lacks() bool {
 // misplaced, or it holds no desired entry, as after a flush. Rules that only count come with the
 // others.
 func (s *chainState) sendWhole() bool {
-	return s.kind == shared && (!s.declared || s.misordered || !s.found && len(s.missing) > 0)
+	return s.kind == render.Shared && (!s.declared || s.misordered || !s.found && len(s.missing) > 0)
 }
 
 // foreign reports whether another process has written a rule there. Missing rules, as after a
 // flush, do not count.
 func (s *chainState) foreign() bool {
 	switch s.kind {
-	case whole:
+	case render.Whole:
 		return s.hashes.foreign()
-	case stale:
+	case render.Stale:
 		return s.leftover.rules > 0
 	default:
 		return len(s.extra) > 0

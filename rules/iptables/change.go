@@ -3,22 +3,24 @@ package iptables
 import (
 	"iter"
 	"slices"
+
+	"gridproxy/rules/iptables/render"
 )
 
 // change is what one part of the desired state needs. A run is planned and carried out by changes.
 type change struct {
-	create     []TableChain // not in the kernel, so no rule there leads to them
-	write      []TableChain // in the kernel, with other rules
-	drop       []chainID
-	insert     []Entry
-	remove     []Entry
+	create     []render.TableChain // not in the kernel, so no rule there leads to them
+	write      []render.TableChain // in the kernel, with other rules
+	drop       []render.ChainID
+	insert     []render.Entry
+	remove     []render.Entry
 	removeText []savedRule // to remove, known only as text
 	delta      [2]int      // by table: difference in rules to what was written last
 }
 
 // savedRule is a rule as iptables-save prints it.
 type savedRule struct {
-	chainID
+	render.ChainID
 	text string // "-A CHAIN …"
 }
 
@@ -27,15 +29,15 @@ type savedRule struct {
 type observed interface {
 	// parts yields the parts of want that may differ, with their observed state. What is stale
 	// comes with one of them.
-	parts(want desired) iter.Seq2[Block, observedPart]
+	parts(want render.Desired) iter.Seq2[render.Block, observedPart]
 }
 
 // observedPart is the observed state of one part.
 type observedPart interface {
 	// status decides about a chain whose rules have an order.
-	status(TableChain) chainStatus
+	status(render.TableChain) chainStatus
 	// lacking returns the entries of shared chains that are missing. It is called once.
-	lacking([]Entry) []Entry
+	lacking([]render.Entry) []render.Entry
 	// surplus adds what is stale to the change. It is called last.
 	surplus(*change)
 }
@@ -51,10 +53,10 @@ const (
 
 // changes yields what makes the observed state equal to want, one change for each part that needs
 // one. It may be ranged over once.
-func changes(want desired, from observed) iter.Seq[change] {
+func changes(want render.Desired, from observed) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		for b, there := range from.parts(want) {
-			if c := changeOf(b, there, want.options); !c.empty() && !yield(c) {
+			if c := changeOf(b, there, want.Options); !c.empty() && !yield(c) {
 				return
 			}
 		}
@@ -63,12 +65,12 @@ func changes(want desired, from observed) iter.Seq[change] {
 
 // changeOf returns what one part needs. Completed and built-in chains are left to
 // syncRun.prepare.
-func changeOf(want Block, there observedPart, o Options) change {
+func changeOf(want render.Block, there observedPart, o render.Options) change {
 	var c change
 	entries := want.Entries
 	for _, chain := range want.Chains {
-		switch o.policy(chain.id()).kind {
-		case whole:
+		switch o.Policy(chain.ID()).Kind {
+		case render.Whole:
 			switch there.status(chain) {
 			case equal:
 			case missing:
@@ -76,8 +78,8 @@ func changeOf(want Block, there observedPart, o Options) change {
 			case different:
 				c.write = append(c.write, chain)
 			}
-		case shared:
-			entries = chain.appendEntries(entries)
+		case render.Shared:
+			entries = chain.AppendEntries(entries)
 		}
 	}
 	c.insert = there.lacking(entries)
@@ -90,13 +92,13 @@ func (c change) empty() bool {
 }
 
 // chains returns the chains that the change touches.
-func (c change) chains() []chainID {
+func (c change) chains() []render.ChainID {
 	all := slices.Clone(c.drop)
 	for _, chain := range slices.Concat(c.create, c.write) {
-		all = append(all, chain.id())
+		all = append(all, chain.ID())
 	}
 	for _, e := range slices.Concat(c.insert, c.remove) {
-		all = append(all, e.id())
+		all = append(all, e.ID())
 	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os/exec"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -58,7 +59,7 @@ func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.
 	if err != nil {
 		return err
 	}
-	for _, id := range ks.sorted(stale) {
+	for _, id := range ks.sorted(render.Stale) {
 		for _, pin := range ks.chain(id).leftover.pins {
 			b.config.Log.Warn("kept a chain of ours, because a rule of another program leads to it",
 				"family", f.String(), "variant", string(v), "chain", id.String(), "rule", pin)
@@ -83,23 +84,23 @@ func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.
 
 // countRemoval counts the chains that are removed, the rules in them, and the jumps to them.
 func (b *Backend) countRemoval(ks *kernelState, v netfilter.Variant) {
-	c := changeOf(Block{}, &kernelPart{ks, true}, ks.options)
+	c := changeOf(render.Block{}, &kernelPart{ks, true}, ks.options)
 	where := func(t netfilter.Table) string {
 		return fmt.Sprintf("iptables-%s %s %s", v, ks.options.Family, t)
 	}
 	for _, id := range c.drop {
-		b.config.Removal.Add(where(id.table), "chains", 1)
-		b.config.Removal.Add(where(id.table), "rules", ks.chain(id).leftover.rules)
+		b.config.Removal.Add(where(id.Table), "chains", 1)
+		b.config.Removal.Add(where(id.Table), "rules", ks.chain(id).leftover.rules)
 	}
 	for _, r := range c.removeText {
-		b.config.Removal.Add(where(r.table), "rules", 1)
+		b.config.Removal.Add(where(r.Table), "rules", 1)
 	}
 }
 
 // readOurs reads our chains, with no chain desired. unreadable is the error about tables that
 // cannot be read; nil = all can be read.
 func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, unreadable, err error) {
-	ks = newKernelState(Options{Family: from.family, Names: b.config.Names}, removing, 0)
+	ks = newKernelState(render.Options{Family: from.family, Names: b.config.Names}, removing, 0)
 	// Without a named table, neither variant creates a table that does not exist.
 	for line, err := range from.lines(ctx, "", netfilter.Filter, netfilter.NAT, netfilter.Mangle) {
 		switch {
@@ -121,7 +122,7 @@ func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, un
 // stale.
 func removal(ks *kernelState) []byte {
 	s := newScript(ks.options)
-	s.take(changeOf(Block{}, &kernelPart{ks, true}, ks.options))
+	s.take(changeOf(render.Block{}, &kernelPart{ks, true}, ks.options))
 	text, _ := s.text()
 	return text
 }

@@ -13,6 +13,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 
 	"github.com/coreos/go-iptables/iptables"
@@ -106,28 +107,28 @@ func (c command) insert(ctx context.Context, t netfilter.Table, chain string, at
 	return c.within(ctx, commandLimit, func() error { return c.ipt.Insert(t.String(), chain, at, rule...) })
 }
 
-func (c command) appendRule(ctx context.Context, p chainID, rule []string) error {
-	return c.within(ctx, commandLimit, func() error { return c.ipt.Append(p.table.String(), p.chain, rule...) })
+func (c command) appendRule(ctx context.Context, p render.ChainID, rule []string) error {
+	return c.within(ctx, commandLimit, func() error { return c.ipt.Append(p.Table.String(), p.Chain, rule...) })
 }
 
-func (c command) hasRule(ctx context.Context, p chainID, rule []string) (there bool, err error) {
+func (c command) hasRule(ctx context.Context, p render.ChainID, rule []string) (there bool, err error) {
 	err = c.within(ctx, commandLimit, func() error {
-		there, err = c.ipt.Exists(p.table.String(), p.chain, rule...)
+		there, err = c.ipt.Exists(p.Table.String(), p.Chain, rule...)
 		return err
 	})
 	return there, err
 }
 
-func (c command) hasChain(ctx context.Context, p chainID) (there bool, err error) {
+func (c command) hasChain(ctx context.Context, p render.ChainID) (there bool, err error) {
 	err = c.within(ctx, commandLimit, func() error {
-		there, err = c.ipt.ChainExists(p.table.String(), p.chain)
+		there, err = c.ipt.ChainExists(p.Table.String(), p.Chain)
 		return err
 	})
 	return there, err
 }
 
-func (c command) newChain(ctx context.Context, p chainID) error {
-	return c.within(ctx, commandLimit, func() error { return c.ipt.NewChain(p.table.String(), p.chain) })
+func (c command) newChain(ctx context.Context, p render.ChainID) error {
+	return c.within(ctx, commandLimit, func() error { return c.ipt.NewChain(p.Table.String(), p.Chain) })
 }
 
 func protocolOf(f netfilter.Family) iptables.Protocol {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -22,23 +23,23 @@ type Difference struct {
 
 // WriteTo writes a unified diff from the observed chain to the desired one.
 func (d Difference) WriteTo(w io.Writer) (int64, error) {
-	return netfilter.WriteUnified(w, d.Family.String()+"/"+chainID{d.Table, d.Chain}.String(), d.Kernel, d.Desired)
+	return netfilter.WriteUnified(w, d.Family.String()+"/"+render.ChainID{Table: d.Table, Chain: d.Chain}.String(), d.Kernel, d.Desired)
 }
 
 // differences returns the chains that differ, by table and name.
 func (rs *recordedState) differences() []Difference {
 	different := rs.state.different()
-	wanted := map[chainID][]netfilter.Rule{}
-	for id, r := range rs.want.rulesOf(different) {
+	wanted := map[render.ChainID][]netfilter.Rule{}
+	for id, r := range rs.want.RulesOf(different) {
 		wanted[id] = append(wanted[id], r)
 	}
 	var all []Difference
-	for _, id := range slices.SortedFunc(maps.Keys(different), compareChainIDs) {
-		d := Difference{Family: rs.want.options.Family, Table: id.table, Chain: id.chain}
+	for _, id := range slices.SortedFunc(maps.Keys(different), render.CompareChainIDs) {
+		d := Difference{Family: rs.want.Options.Family, Table: id.Table, Chain: id.Chain}
 		switch c := rs.state.chain(id); c.kind {
-		case stale:
+		case render.Stale:
 			d.Kernel, d.Desired = rs.staleLines(id, c)
-		case whole:
+		case render.Whole:
 			d.Kernel, d.Desired = rs.wholeLines(id, c, wanted[id])
 		default:
 			d.Kernel, d.Desired = rs.alignedLines(id, c, wanted[id])

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,8 +17,8 @@ import (
 
 // compared are the differences of a text of iptables-save to a Ruleset.
 func compared(t fataler, text string, rs rules.Ruleset, f netfilter.Family) []Difference {
-	o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
-	c, err := newRecordedState(context.Background(), desired{rules: rs, options: o.For(rs)})
+	o := render.Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
+	c, err := newRecordedState(context.Background(), render.Desired{Rules: rs, Options: o.For(rs)})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -43,8 +44,8 @@ func unified(t fataler, all []Difference) string {
 
 func renderedText(t fataler, rs rules.Ruleset, f netfilter.Family) string {
 	var b bytes.Buffer
-	o := Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
-	if _, err := Render(rs, o).WriteTo(&b); err != nil {
+	o := render.Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
+	if _, err := render.Ruleset(rs, o).WriteTo(&b); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return b.String()
@@ -104,7 +105,7 @@ func TestDifferenceNamesServices(t *testing.T) {
 	all := compared(t, renderedText(t, takenOver("10.180.0.1:80"), netfilter.IPv4), takenOver(), netfilter.IPv4)
 	var chains []string
 	for _, d := range all {
-		chains = append(chains, chainID{d.Table, d.Chain}.String())
+		chains = append(chains, render.ChainID{Table: d.Table, Chain: d.Chain}.String())
 		if got := d.Services(); !slices.Equal(got, []string{"ns1/closed"}) {
 			t.Errorf("%s/%s is about %v", d.Table, d.Chain, got)
 		}

@@ -6,16 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
-)
-
-// Comment suffixes by which other processes see that the kernel refuses a Service in part or whole.
-const (
-	commentQuarantined = " is quarantined: this kernel refuses its rules"
-	commentNoSCTP      = " is quarantined: this kernel lacks xt_sctp"
-	commentNoAffinity  = " (no affinity: this kernel lacks xt_recent)"
-	commentNoIPVS      = " (this kernel lacks xt_ipvs)"
 )
 
 // Evidence is what the rules of one family say about Services that the kernel refused in part or
@@ -35,14 +27,14 @@ func (e *Evidence) read(line netfilter.Line) {
 	comment := line.Rule.Comment
 	switch {
 	case line.Kind != netfilter.LineRule || line.Foreign:
-	case strings.HasSuffix(comment, commentQuarantined):
-		e.Quarantined[strings.Clone(strings.TrimSuffix(comment, commentQuarantined))] = true
-	case strings.HasSuffix(comment, commentNoSCTP):
-		e.Quarantined[strings.Clone(strings.TrimSuffix(comment, commentNoSCTP))] = true
+	case strings.HasSuffix(comment, render.CommentQuarantined):
+		e.Quarantined[strings.Clone(strings.TrimSuffix(comment, render.CommentQuarantined))] = true
+	case strings.HasSuffix(comment, render.CommentNoSCTP):
+		e.Quarantined[strings.Clone(strings.TrimSuffix(comment, render.CommentNoSCTP))] = true
 		e.withoutSCTP = true
-	case strings.HasSuffix(comment, commentNoIPVS):
+	case strings.HasSuffix(comment, render.CommentNoIPVS):
 		e.withoutIPVS = true
-	case strings.HasSuffix(comment, commentNoAffinity):
+	case strings.HasSuffix(comment, render.CommentNoAffinity):
 		name, _, _ := strings.Cut(comment, " -> ")
 		e.WithoutAffinity[strings.Clone(name)] = true
 	}
@@ -51,17 +43,17 @@ func (e *Evidence) read(line netfilter.Line) {
 func (e *Evidence) any() bool { return len(e.Quarantined)+len(e.WithoutAffinity) > 0 || e.withoutIPVS }
 
 // apply returns w as this kernel accepts it.
-func (e *Evidence) apply(w desired) desired {
-	w.options.WithoutRecent = len(e.WithoutAffinity) > 0
-	w.options.WithoutSCTP = e.withoutSCTP
-	w.options.WithoutIPVS = e.withoutIPVS
+func (e *Evidence) apply(w render.Desired) render.Desired {
+	w.Options.WithoutRecent = len(e.WithoutAffinity) > 0
+	w.Options.WithoutSCTP = e.withoutSCTP
+	w.Options.WithoutIPVS = e.withoutIPVS
 	q := refusedServices{}
-	for _, s := range w.rules.Services {
+	for _, s := range w.Rules.Services {
 		if e.Quarantined[s.Name.String()] {
 			q[s.Name] = refusedService{service: s, treatment: rejected}
 		}
 	}
-	w.rules = q.apply(w.rules)
+	w.Rules = q.apply(w.Rules)
 	return w
 }
 
@@ -86,16 +78,4 @@ func ReadEvidence(ctx context.Context, v netfilter.Variant, n netfilter.Naming) 
 		}
 	}
 	return found, errors.Join(errs...)
-}
-
-// refusedBecause returns the comment of a rule that refuses a Service without rules in nat.
-func (o Options) refusedBecause(s *rules.Service, v rules.Verdict) string {
-	switch {
-	case o.lacks(s):
-		return s.Name.String() + commentNoSCTP
-	case v == rules.Quarantine:
-		return s.Name.String() + commentQuarantined
-	default:
-		return s.Name.String() + " has no endpoints"
-	}
 }

@@ -106,7 +106,7 @@ func TestHealthyFamilyDoesNotWait(t *testing.T) {
 		if err == nil || c.Families[netfilter.IPv6].Err == nil || !c.Families[netfilter.IPv4].Synced() {
 			t.Errorf("%d Services: %+v, %v", n, c.Families, err)
 		}
-		if got := len(b.syncers[0].last.rules.Services); got != n {
+		if got := len(b.syncers[0].last.Rules.Services); got != n {
 			t.Errorf("the healthy family has %d Services, want %d", got, n)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -37,11 +38,11 @@ type familySyncer struct {
 	verifyTime  time.Duration // see rules.Changes, of this Sync
 	interrupted bool          // see rules.Changes, of this Sync
 
-	last   *desired  // what the kernel holds unless others wrote; nil = unknown
-	mark   watermark // the generation at which it surely did
-	rules  [2]int    // by table
-	trial  bool      // the last read-back found chains of a trial
-	failed error     // error of the last Sync that tried this family
+	last   *render.Desired // what the kernel holds unless others wrote; nil = unknown
+	mark   watermark       // the generation at which it surely did
+	rules  [2]int          // by table
+	trial  bool            // the last read-back found chains of a trial
+	failed error           // error of the last Sync that tried this family
 
 	inserted map[jumpAt]struct{} // jumps inserted into built-in chains so far
 	unread   string              // the last logged read-back error; "" = none
@@ -55,10 +56,10 @@ type familySyncer struct {
 
 // write makes the kernel equal to want. Without verify it writes only what differs from what was
 // written last; if that fails, it reads the kernel back at once.
-func (k *familySyncer) write(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
+func (k *familySyncer) write(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	k.unguarded = nil
-	if last != nil && !sameJumps(last.options, want.options) {
+	if last != nil && !sameJumps(last.Options, want.Options) {
 		return k.writeJumps(ctx, want, verify)
 	}
 	if last != nil && (!verify || k.untouched()) {
@@ -73,7 +74,7 @@ func (k *familySyncer) write(ctx context.Context, want desired, verify bool) (ru
 // verify reads the kernel back although it is known what was written last. If that is interrupted,
 // takes too long or cannot read a table, it falls back to follow: the kernel then surely holds the
 // changes, but maybe not the rest.
-func (k *familySyncer) verify(ctx context.Context, last, want desired) (rules.Changes, error) {
+func (k *familySyncer) verify(ctx context.Context, last, want render.Desired) (rules.Changes, error) {
 	reading, end := rules.Reading(ctx)
 	defer end()
 	limited, cancel := context.WithTimeout(reading, k.limit)
@@ -92,7 +93,7 @@ func (k *familySyncer) verify(ctx context.Context, last, want desired) (rules.Ch
 
 // followOrRebuild writes the change as follow does. If the kernel refuses it, it calls rebuild:
 // another process may have removed what the change builds on.
-func (k *familySyncer) followOrRebuild(ctx context.Context, want desired) (rules.Changes, error) {
+func (k *familySyncer) followOrRebuild(ctx context.Context, want render.Desired) (rules.Changes, error) {
 	last := k.last
 	c, err := k.follow(ctx, want)
 	if err == nil || ctx.Err() != nil {
@@ -109,14 +110,14 @@ func (k *familySyncer) followOrRebuild(ctx context.Context, want desired) (rules
 }
 
 // sameJumps reports whether the built-in chains have the same jumps of ours.
-func sameJumps(a, b Options) bool {
+func sameJumps(a, b render.Options) bool {
 	return a.LocalhostNodePorts == b.LocalhostNodePorts && a.LocalDNS == b.LocalDNS
 }
 
 // writeJumps writes want when NodePorts on loopback addresses, or the rules of local DNS, are
 // switched on or off. Their jumps are created or removed only after a successful read-back.
 // While a table cannot be read, they stay as they are and everything else is written.
-func (k *familySyncer) writeJumps(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
+func (k *familySyncer) writeJumps(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	if verify || k.unread == "" {
 		c, err := k.rebuild(ctx, ctx, nil, want)
@@ -126,10 +127,10 @@ func (k *familySyncer) writeJumps(ctx context.Context, want desired, verify bool
 		k.last = last
 		k.logUnread(err)
 	}
-	if want.options.LocalhostNodePorts && !last.options.LocalhostNodePorts {
+	if want.Options.LocalhostNodePorts && !last.Options.LocalhostNodePorts {
 		k.unguarded = errors.New("cannot write the guard of loopback addresses, because a table cannot be read: " + k.unread)
 	}
-	want.options.LocalhostNodePorts, want.options.LocalDNS = last.options.LocalhostNodePorts, last.options.LocalDNS
+	want.Options.LocalhostNodePorts, want.Options.LocalDNS = last.Options.LocalhostNodePorts, last.Options.LocalDNS
 	return k.follow(ctx, want)
 }
 
@@ -140,7 +141,7 @@ func (k *familySyncer) untouched() bool {
 }
 
 // follow writes the difference between what was written last and want.
-func (k *familySyncer) follow(ctx context.Context, want desired) (rules.Changes, error) {
+func (k *familySyncer) follow(ctx context.Context, want render.Desired) (rules.Changes, error) {
 	last := *k.last
 	k.last = nil
 	count := k.rules
@@ -153,7 +154,7 @@ func (k *familySyncer) follow(ctx context.Context, want desired) (rules.Changes,
 			return rules.Changes{}, err
 		}
 	}
-	if err := run.finish(map[chainID]bool{}); err != nil {
+	if err := run.finish(map[render.ChainID]bool{}); err != nil {
 		return rules.Changes{}, err
 	}
 	k.last = &want
@@ -164,7 +165,7 @@ func (k *familySyncer) follow(ctx context.Context, want desired) (rules.Changes,
 // rebuild reads the kernel and writes what differs from want, whichever process wrote it. reading
 // is the context of the read-back. last is what we wrote, nil if unknown. It stays known, as does
 // the watermark, if the kernel cannot be read in time, or if a table cannot be read.
-func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want desired) (rules.Changes, error) {
+func (k *familySyncer) rebuild(ctx, reading context.Context, last *render.Desired, want render.Desired) (rules.Changes, error) {
 	before := k.mark
 	k.last = nil
 	k.mark = watermark{}
@@ -212,7 +213,7 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *desired, want
 }
 
 // readBack reads the kernel as kernel.state does, and counts what that costs.
-func (k *familySyncer) readBack(ctx context.Context, want desired) (*kernelState, watermark, error) {
+func (k *familySyncer) readBack(ctx context.Context, want render.Desired) (*kernelState, watermark, error) {
 	defer k.countVerifyTime()()
 	return k.kernel.state(ctx, want)
 }
@@ -232,27 +233,27 @@ func warnOfTrial(log *slog.Logger) {
 
 // tampered returns the different chains that another process changed: not those in which want
 // differs from what was written last. It returns nil if last is unknown.
-func tampered(different map[chainID]bool, last *desired, want desired) []chainID {
+func tampered(different map[render.ChainID]bool, last *render.Desired, want render.Desired) []render.ChainID {
 	if last == nil || len(different) == 0 {
 		return nil
 	}
-	ours := map[chainID]bool{}
+	ours := map[render.ChainID]bool{}
 	for c := range changes(want, lastWritten(*last)) {
 		for _, id := range c.chains() {
 			ours[id] = true
 		}
 	}
-	var all []chainID
+	var all []render.ChainID
 	for id := range different {
 		if !ours[id] {
 			all = append(all, id)
 		}
 	}
-	slices.SortFunc(all, compareChainIDs)
+	slices.SortFunc(all, render.CompareChainIDs)
 	return all
 }
 
-func (k *familySyncer) logRepair(repaired []chainID) {
+func (k *familySyncer) logRepair(repaired []render.ChainID) {
 	if len(repaired) == 0 {
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -51,7 +53,7 @@ func (k *kernel) guard(ctx context.Context) error {
 		return err
 	}
 	ks, err = k.readGuard(ctx)
-	firewall := chainID{netfilter.Filter, netfilter.ChainFirewall}
+	firewall := render.ChainID{Table: netfilter.Filter, Chain: netfilter.ChainFirewall}
 	if err == nil && (ks.chain(firewall).status() != equal || ks.lacksJumps()) {
 		err = errors.New("chain filter/" + netfilter.ChainFirewall + " or a jump to it was written, but is not in the kernel: find the process that removes it, and stop it")
 	}
@@ -60,15 +62,17 @@ func (k *kernel) guard(ctx context.Context) error {
 
 // readGuard reads the chains that guard is about.
 func (k *kernel) readGuard(ctx context.Context) (*kernelState, error) {
-	var want Block
-	want.Chains = append(want.Chains, TableChain{netfilter.Filter, firewallChainOfKubelet()})
-	for _, c := range filterJumps(Options{LocalhostNodePorts: true}) {
-		c.Rules = slices.DeleteFunc(c.Rules, func(r netfilter.Rule) bool { return r.Jump != netfilter.ChainFirewall })
+	fixed := render.Fixed(rules.Ruleset{}, render.Options{LocalhostNodePorts: true}).Tables[netfilter.Filter]
+	var want render.Block
+	for _, c := range slices.Concat(fixed.Chains, fixed.Jumps) {
+		if c.Name != netfilter.ChainFirewall {
+			c.Rules = slices.DeleteFunc(c.Rules, func(r netfilter.Rule) bool { return r.Jump != netfilter.ChainFirewall })
+		}
 		if len(c.Rules) > 0 {
-			want.Chains = append(want.Chains, TableChain{netfilter.Filter, c})
+			want.Chains = append(want.Chains, render.TableChain{Table: netfilter.Filter, Chain: c})
 		}
 	}
-	ks := newKernelState(Options{}, ignoring, len(want.Chains))
+	ks := newKernelState(render.Options{}, ignoring, len(want.Chains))
 	ks.want(want)
 	if err := k.read(ctx, ks, netfilter.Filter); err != nil {
 		return nil, fmt.Errorf("reading chain filter/%s: %w", netfilter.ChainFirewall, err)
@@ -80,7 +84,7 @@ func (k *kernel) readGuard(ctx context.Context) (*kernelState, error) {
 // The jumps to them are inserted with the others.
 func (k *kernel) completeGuards(ctx context.Context, ks *kernelState) (int, error) {
 	n := 0
-	for _, id := range ks.sorted(completed) {
+	for _, id := range ks.sorted(render.Completed) {
 		c := ks.chain(id)
 		if c.status() == equal {
 			continue
@@ -94,7 +98,7 @@ func (k *kernel) completeGuards(ctx context.Context, ks *kernelState) (int, erro
 	return n, nil
 }
 
-func (k *kernel) completeGuard(ctx context.Context, p chainID, rules []netfilter.Rule) (int, error) {
+func (k *kernel) completeGuard(ctx context.Context, p render.ChainID, rules []netfilter.Rule) (int, error) {
 	n := 0
 	exists, err := k.command.hasChain(ctx, p)
 	if err == nil && !exists {

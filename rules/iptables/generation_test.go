@@ -8,6 +8,8 @@ import (
 	"gridproxy/integration/env/need"
 
 	"github.com/vishvananda/netlink"
+
+	"gridproxy/rules/iptables/render"
 )
 
 // The watermark relies on the kernel counting committed transactions, but not reads and refusals.
@@ -65,7 +67,7 @@ func TestCounters(t *testing.T) {
 	private(t)
 	err := ensureAcct()
 	need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
-	run(t, "iptables-nft -A OUTPUT -p udp -m nfacct --nfacct-name "+acctInvalidDropped)
+	run(t, "iptables-nft -A OUTPUT -p udp -m nfacct --nfacct-name "+render.AcctInvalidDropped)
 	packets := sendLoopback(t)
 	if err := ensureAcct(); err != nil { // does not reset the counters
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"gridproxy/integration/env/wait"
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 
 	"golang.org/x/sys/unix"
@@ -71,7 +72,7 @@ func TestHangingToolIsEnded(t *testing.T) {
 				return err
 			}
 			c.limit = limit
-			return c.newChain(ctx, chainID{netfilter.NAT, "KUBE-SERVICES"})
+			return c.newChain(ctx, render.ChainID{Table: netfilter.NAT, Chain: "KUBE-SERVICES"})
 		},
 		"version": func(ctx context.Context, path string) error {
 			_, err := command{path: path, limit: limit}.version(ctx)

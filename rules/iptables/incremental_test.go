@@ -45,7 +45,7 @@ func TestIncrementalIsFromScratch(t *testing.T) {
 // syncOften syncs to a random Ruleset and to several changes of it.
 func syncOften(rt *rapid.T, t *testing.T, b *Backend) {
 	var memo rules.Memo
-	small := residual{}
+	small := rulestest.Residual{}
 	sample := rulestest.Draw(rt)
 	if b.config.IPVS {
 		makeSets(t)
@@ -53,7 +53,7 @@ func syncOften(rt *rapid.T, t *testing.T, b *Backend) {
 	next := func(verify bool) rules.Ruleset {
 		rs := memo.Compile(sample.View, sample.Config)
 		if b.config.IPVS {
-			rs = small.of(rs)
+			rs = small.Of(rs)
 		}
 		c, err := trySync(t, b, rs, verify)
 		if err != nil {

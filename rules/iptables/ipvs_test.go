@@ -1,7 +1,6 @@
 package iptables
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -9,7 +8,9 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
+	"gridproxy/rules/rulestest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
@@ -32,45 +33,11 @@ func makeSets(t testing.TB) {
 	}
 }
 
-// residual makes Rulesets smaller as IPVS mode does: it removes what a virtual server can express.
-// It remembers Services by their pointers.
-type residual map[*rules.Service]*rules.Service
-
-func (m residual) of(rs rules.Ruleset) rules.Ruleset {
-	rs.Services = slices.Clone(rs.Services)
-	for i, s := range rs.Services {
-		if m[s] == nil {
-			m[s] = withoutServers(s, rs.NodePorts.Localhost)
-		}
-		rs.Services[i] = m[s]
-	}
-	return rs
-}
-
-func withoutServers(s *rules.Service, localhost bool) *rules.Service {
-	small := *s
-	small.Frontends = nil
-	for _, f := range s.Frontends {
-		serves := func(r rules.Route) bool { return r.From == rules.Any }
-		at := slices.IndexFunc(f.Routes, serves)
-		switch {
-		case len(f.Allow) > 0 || at < 0 && f.Verdict == rules.Drop:
-		case f.Kind == rules.NodePort && localhost && f.Addr.Addr().Is4():
-		case at > 0:
-			f.Routes, f.Verdict = f.Routes[:at], rules.Pass
-		default:
-			continue
-		}
-		small.Frontends = append(small.Frontends, f)
-	}
-	return &small
-}
-
 // After either mode, a new Backend of the other mode leaves what it would write from scratch, in
 // one restore for each table.
 func TestModesFollowEachOther(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
-	full, small := ruleset(list), residual{}.of(ruleset(list))
+	full, small := ruleset(list), rulestest.Residual{}.Of(ruleset(list))
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		makeSets(t)
 		fresh, _ := newBackendOf(t, v, false, f)
@@ -81,7 +48,7 @@ func TestModesFollowEachOther(t *testing.T) {
 			mustSync(t, b, small, false)
 			wantOneRestore(t, sent)
 			wantEqual(t, t, b, small)
-			if text := everything(t, v, f); strings.Contains(text, clusterChain(netfilter.KubeNames, list[0].Name)) {
+			if text := everything(t, v, f); strings.Contains(text, render.TrafficPolicyChain(netfilter.KubeNames, list[0].Name, rules.Cluster)) {
 				t.Errorf("the chain of a Service that a virtual server serves is still there:\n%s", text)
 			}
 			b, sent = newBackendOf(t, v, false, f)
@@ -137,7 +104,7 @@ func sorted(text string) []string {
 // The next verify repairs every change to the fixed chains.
 func TestIPVSTamperingIsRepaired(t *testing.T) {
 	list := append(services(2, 2), nodePortService(4), service(5, 0, 0), verdictService(6), verdictService(7))
-	rs := residual{}.of(ruleset(list))
+	rs := rulestest.Residual{}.Of(ruleset(list))
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		ns := here(t)
 		makeSets(t)
@@ -189,29 +156,4 @@ func verdictService(i int) *rules.Service {
 		})
 	}
 	return &s
-}
-
-// If chains hold the Route from Any of one external Frontend, and a virtual server that of another,
-// the chain that both share has it, whichever comes last.
-func TestExternalFrontendsDiffer(t *testing.T) {
-	whole := []rules.Route{{From: rules.Node, Masquerade: rules.Always}, {From: rules.Any}}
-	s := service(1, 2, 0)
-	ranged := rules.Frontend{Addr: address(false, 97, 1, 80), Kind: rules.LoadBalancer, Allow: []netip.Prefix{loopback(netfilter.IPv4)}, Routes: whole}
-	served := rules.Frontend{Addr: netip.MustParseAddrPort("0.0.0.0:30001"), Kind: rules.NodePort, Routes: whole[:1]}
-	entry := func(list ...rules.Frontend) []netfilter.Rule {
-		s.Frontends = list
-		for _, c := range RenderService(s, Options{IPVS: true}).Chains {
-			if c.Name == externalChain(netfilter.KubeNames, s.Name) {
-				return c.Rules
-			}
-		}
-		return nil
-	}
-	want := entry(ranged)
-	if got := entry(ranged, served); !slices.Equal(got, want) || len(want) != 3 {
-		t.Errorf("got %+v, want the three of %+v", got, want)
-	}
-	if got := entry(served); len(got) != 2 {
-		t.Errorf("what a virtual server holds alone is in the chain too: %+v", got)
-	}
 }

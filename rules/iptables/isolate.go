@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 )
@@ -38,22 +39,22 @@ type kernelLimits struct {
 
 // sync makes the kernel equal to want, except for the Services that it refuses. These are
 // quarantined, so that the rules of all others still change.
-func (k *familySyncer) sync(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
+func (k *familySyncer) sync(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
 	k.spent = 0
-	defer k.endScratch(ctx, want.options.Names)
+	defer k.endScratch(ctx, want.Options.Names)
 	all := verify && k.last != nil // after a failure, refusals have just been probed
 	if err := k.tryAgain(ctx, want, all); err != nil {
 		return rules.Changes{}, err
 	}
 	write := func() (rules.Changes, error) {
-		k.endScratch(ctx, want.options.Names)
+		k.endScratch(ctx, want.Options.Names)
 		return k.writeInChunks(ctx, k.permitted(want), verify)
 	}
 	c, err := write()
 	if refusal(err) == nil {
 		return c, k.done(want, err)
 	}
-	changed, abilityErr := k.knowAgain(ctx, want.options)
+	changed, abilityErr := k.knowAgain(ctx, want.Options)
 	if abilityErr != nil {
 		return c, errors.Join(err, abilityErr)
 	}
@@ -71,7 +72,7 @@ func (k *familySyncer) sync(ctx context.Context, want desired, verify bool) (rul
 // tryAgain asks the kernel whether it accepts now what it refused. With all it asks about
 // everything, as part of a verification that changes may interrupt; otherwise only about Services
 // that changed.
-func (k *familySyncer) tryAgain(ctx context.Context, want desired, all bool) error {
+func (k *familySyncer) tryAgain(ctx context.Context, want render.Desired, all bool) error {
 	reading, end := rules.Reading(ctx)
 	defer end()
 	if all && (!k.asked || k.lacks != (lacks{}) || len(k.quarantine) > 0) {
@@ -81,7 +82,7 @@ func (k *familySyncer) tryAgain(ctx context.Context, want desired, all bool) err
 		defer k.countVerifyTime()()
 	}
 	if k.asked || all { // otherwise the probe may fail too, for example while the lock is held
-		if err := k.know(ctx, want.options, all); err != nil {
+		if err := k.know(ctx, want.Options, all); err != nil {
 			return err
 		}
 	}
@@ -93,19 +94,19 @@ func (k *familySyncer) tryAgain(ctx context.Context, want desired, all bool) err
 func (k *familySyncer) attempts() int { return maxRestores - writeRestores - k.spent }
 
 // permitted returns want without what this kernel is known to refuse.
-func (k *familySyncer) permitted(want desired) desired {
-	want.rules = k.quarantine.apply(want.rules)
-	want.options = want.options.without(k.lacks)
+func (k *familySyncer) permitted(want render.Desired) render.Desired {
+	want.Rules = k.quarantine.apply(want.Rules)
+	want.Options = optionsFor(want.Options, k.lacks)
 	return want
 }
 
 // done records the end of a sync of want, and returns its error.
-func (k *familySyncer) done(want desired, err error) error {
+func (k *familySyncer) done(want render.Desired, err error) error {
 	if err != nil {
 		return err
 	}
-	k.refused = k.quarantine.report(want.rules, want.options.without(k.lacks))
-	for _, s := range portsOf(want.rules.Services, kubernetes()) {
+	k.refused = k.quarantine.report(want.Rules, optionsFor(want.Options, k.lacks))
+	for _, s := range render.PortsOf(want.Rules.Services, kubernetes()) {
 		if _, is := k.quarantine[s.Name]; !is {
 			k.lastGood = replaced(k.lastGood, s)
 		}
@@ -125,7 +126,7 @@ func replaced(list []*rules.Service, s *rules.Service) []*rules.Service {
 }
 
 // knowAgain probes the kernel after a refusal, and reports whether the answer is new.
-func (k *familySyncer) knowAgain(ctx context.Context, o Options) (changed bool, err error) {
+func (k *familySyncer) knowAgain(ctx context.Context, o render.Options) (changed bool, err error) {
 	before := k.lacks
 	k.asked = false
 	err = k.know(ctx, o, false)
@@ -134,12 +135,12 @@ func (k *familySyncer) knowAgain(ctx context.Context, o Options) (changed bool, 
 
 // retry releases the quarantined Services that the kernel accepts now. It tries all of them, or
 // only those that changed since they were refused. With all it stops when reading ends.
-func (k *familySyncer) retry(ctx, reading context.Context, want desired, all bool) {
-	list := k.quarantine.among(want.rules.Services, !all)
+func (k *familySyncer) retry(ctx, reading context.Context, want render.Desired, all bool) {
+	list := k.quarantine.among(want.Rules.Services, !all)
 	if len(list) == 0 {
 		return
 	}
-	o := want.options.without(k.lacks)
+	o := optionsFor(want.Options, k.lacks)
 	takes := func(group []*rules.Service) bool {
 		var place []*rules.Service
 		for _, s := range group {
@@ -183,7 +184,7 @@ func (k *familySyncer) retry(ctx, reading context.Context, want desired, all boo
 }
 
 // isolate quarantines the Services behind a refusal, and reports whether it found any.
-func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreError) bool {
+func (k *familySyncer) isolate(ctx context.Context, want render.Desired, e *RestoreError) bool {
 	if !k.asked {
 		return false // the kernel accepts no rule at all, or gives no answer
 	}
@@ -196,7 +197,7 @@ func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreErro
 	found = found.only(k.suspected)
 	hints := found.hints(e)
 	k.suspected = nil
-	s := search{k: k, ctx: ctx, options: now.options, reasons: map[int]string{}}
+	s := search{k: k, ctx: ctx, options: now.Options, reasons: map[int]string{}}
 	v, err := bisect(len(found.services), hints, s.attempt(found.services))
 	if len(v.guilty) == 0 && err == nil { // the kernel accepts these rules, but not in their own chains
 		s.inPlace = true
@@ -219,8 +220,8 @@ func (k *familySyncer) isolate(ctx context.Context, want desired, e *RestoreErro
 }
 
 // confine quarantines a Service. If its replacement is refused too, nothing is written for it.
-func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Service, r refusedService) {
-	for _, original := range want.rules.Services {
+func (k *familySyncer) confine(ctx context.Context, want render.Desired, s *rules.Service, r refusedService) {
+	for _, original := range want.Rules.Services {
 		if original.Name == s.Name {
 			r.service = original
 		}
@@ -229,7 +230,7 @@ func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Servi
 	if again && before.treatment != kept {
 		r.treatment = omitted
 	} else if isKubernetes(s.Name) && !again {
-		if r.lastGood = k.keepLastGood(ctx, want.options, r.service); r.lastGood != nil {
+		if r.lastGood = k.keepLastGood(ctx, want.Options, r.service); r.lastGood != nil {
 			r.treatment = kept
 		}
 	}
@@ -240,7 +241,7 @@ func (k *familySyncer) confine(ctx context.Context, want desired, s *rules.Servi
 }
 
 // keepLastGood returns a Service as last desired, or else as another process wrote it, or nil.
-func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Service) *rules.Service {
+func (k *familySyncer) keepLastGood(ctx context.Context, o render.Options, s *rules.Service) *rules.Service {
 	for _, last := range k.lastGood {
 		if last.Name == s.Name {
 			return last
@@ -267,7 +268,7 @@ func (k *familySyncer) keepLastGood(ctx context.Context, o Options, s *rules.Ser
 type search struct {
 	k       *familySyncer
 	ctx     context.Context
-	options Options
+	options render.Options
 	inPlace bool           // try in the chains of the Services, not in the scratch chains
 	reasons map[int]string // of the suspects refused alone
 }

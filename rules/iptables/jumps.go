@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -46,11 +47,11 @@ func (s *jumpSet) lacks() bool {
 }
 
 // builtIns yields the built-in chains that must have jumps, in the order of a packet's path.
-func (ks *kernelState) builtIns() iter.Seq2[chainID, *chainState] {
-	return func(yield func(chainID, *chainState) bool) {
+func (ks *kernelState) builtIns() iter.Seq2[render.ChainID, *chainState] {
+	return func(yield func(render.ChainID, *chainState) bool) {
 		for _, t := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
 			for _, chain := range builtinChains {
-				id := chainID{t, chain}
+				id := render.ChainID{Table: t, Chain: chain}
 				if c := ks.chain(id); c != nil && !yield(id, c) {
 					return
 				}
@@ -69,11 +70,11 @@ func (ks *kernelState) lacksJumps() bool {
 }
 
 // undeclaredTargets returns the chains that desired jumps lead to and that do not exist.
-func (ks *kernelState) undeclaredTargets() map[chainID]bool {
-	all := map[chainID]bool{}
+func (ks *kernelState) undeclaredTargets() map[render.ChainID]bool {
+	all := map[render.ChainID]bool{}
 	for id, c := range ks.builtIns() {
 		for _, j := range c.jumps.jumps {
-			if to := (chainID{id.table, j.rule.Jump}); !ks.declared(to) {
+			if to := (render.ChainID{Table: id.Table, Chain: j.rule.Jump}); !ks.declared(to) {
 				all[to] = true
 			}
 		}
@@ -112,7 +113,7 @@ func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(ju
 			if !may(jumpAt{id, in.rule.Jump}, args) {
 				continue
 			}
-			if err := k.command.insert(ctx, id.table, id.chain, in.at, args); err != nil {
+			if err := k.command.insert(ctx, id.Table, id.Chain, in.at, args); err != nil {
 				return n, fmt.Errorf("inserting the jump to %s into %s: %w", in.rule.Jump, id, err)
 			}
 			n++

@@ -19,7 +19,7 @@ func TestInsertionsGiveTheOrder(t *testing.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "jumps")
 		want := make([]netfilter.Rule, n)
 		for i := range want {
-			want[i] = jumpTo(netfilter.Rule{}, string(rune('A'+i)))
+			want[i] = leadingTo(string(rune('A' + i)))
 		}
 		var chain []netfilter.Rule
 		for i := range want {
@@ -102,4 +102,8 @@ func TestRestoreErrorNamesTheLine(t *testing.T) {
 			t.Errorf("%q does not say %q", err.Error(), tc.text)
 		}
 	}
+}
+
+func leadingTo(chain string) netfilter.Rule {
+	return netfilter.Rule{Target: netfilter.TargetJump, Jump: chain}
 }

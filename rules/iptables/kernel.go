@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gridproxy/rules/host"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology/excerpt"
 )
@@ -99,7 +100,7 @@ func (k *kernel) generation() (gen uint32, known bool) {
 
 // state reads the kernel and compares it with want. The watermark is the generation of the read. It
 // is unknown if another process wrote at the same time.
-func (k *kernel) state(ctx context.Context, want desired) (*kernelState, watermark, error) {
+func (k *kernel) state(ctx context.Context, want render.Desired) (*kernelState, watermark, error) {
 	ks, err := stateAgainst(ctx, want)
 	if err != nil {
 		return nil, watermark{}, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -15,16 +16,16 @@ import (
 // is folded into hashes and not kept. It exists only during a read-back and its repair.
 type kernelState struct {
 	seed    maphash.Seed
-	options Options
+	options render.Options
 	scope   scope
 
-	at     map[chainID]int32 // into chains
+	at     map[render.ChainID]int32 // into chains
 	chains []chainState
 
 	trial bool   // there are chains of a trial
 	rules [2]int // by table: how many rules are desired, without those that only count
 
-	// Rules that only count (see chainPolicy.counted) matter only to ruleCounts.
+	// Rules that only count (see render.ChainPolicy.OnlyCounts) matter only to ruleCounts.
 	countersWanted, countersSeen int
 }
 
@@ -38,18 +39,18 @@ const (
 )
 
 // newKernelState makes a state without any chain; chains is about how many will be desired.
-func newKernelState(o Options, s scope, chains int) *kernelState {
+func newKernelState(o render.Options, s scope, chains int) *kernelState {
 	return &kernelState{
 		seed: maphash.MakeSeed(), options: o, scope: s,
-		at: make(map[chainID]int32, chains), chains: make([]chainState, 0, chains),
+		at: make(map[render.ChainID]int32, chains), chains: make([]chainState, 0, chains),
 	}
 }
 
 // stateAgainst returns the state of a kernel without any desired chain. It renders everything
 // desired, until ctx ends, which is an error.
-func stateAgainst(ctx context.Context, want desired) (*kernelState, error) {
-	ks := newKernelState(want.options, repairing, 4*len(want.rules.Services))
-	for _, b := range want.parts() {
+func stateAgainst(ctx context.Context, want render.Desired) (*kernelState, error) {
+	ks := newKernelState(want.Options, repairing, 4*len(want.Rules.Services))
+	for _, b := range want.Parts() {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -59,30 +60,30 @@ func stateAgainst(ctx context.Context, want desired) (*kernelState, error) {
 }
 
 // want adds to what is desired. Chains come before their entries.
-func (ks *kernelState) want(b Block) {
+func (ks *kernelState) want(b render.Block) {
 	for _, c := range b.Chains {
-		s := ks.add(c.id(), ks.options.policy(c.id()))
+		s := ks.add(c.ID(), ks.options.Policy(c.ID()))
 		for _, r := range c.Rules {
 			ks.wantRule(s, c.Table, r)
 		}
 	}
 	for _, e := range b.Entries {
-		ks.wantRule(ks.chain(e.id()), e.Table, e.Rule)
+		ks.wantRule(ks.chain(e.ID()), e.Table, e.Rule)
 	}
 }
 
 func (ks *kernelState) wantRule(s *chainState, t netfilter.Table, r netfilter.Rule) {
-	if s.kind == shared && r.NFAcct != "" {
+	if s.kind == render.Shared && r.NFAcct != "" {
 		ks.countersWanted++
 		return
 	}
-	if s.kind == whole || s.kind == shared {
+	if s.kind == render.Whole || s.kind == render.Shared {
 		ks.rules[t]++
 	}
 	s.want(ks.hash(r), r)
 }
 
-func (ks *kernelState) add(id chainID, p chainPolicy) *chainState {
+func (ks *kernelState) add(id render.ChainID, p render.ChainPolicy) *chainState {
 	ks.at[id] = int32(len(ks.chains)) //nolint:gosec // a kernel has fewer chains
 	ks.chains = append(ks.chains, newChainState(p))
 	return &ks.chains[len(ks.chains)-1]
@@ -90,7 +91,7 @@ func (ks *kernelState) add(id chainID, p chainPolicy) *chainState {
 
 // chain returns the state of a chain that is desired or ours, else nil. It is valid until the
 // next add.
-func (ks *kernelState) chain(id chainID) *chainState {
+func (ks *kernelState) chain(id render.ChainID) *chainState {
 	if i, ok := ks.at[id]; ok {
 		return &ks.chains[i]
 	}
@@ -99,7 +100,7 @@ func (ks *kernelState) chain(id chainID) *chainState {
 
 // read adds one line of iptables-save.
 func (ks *kernelState) read(line netfilter.Line) {
-	id := chainID{line.Table, line.Chain}
+	id := render.ChainID{Table: line.Table, Chain: line.Chain}
 	switch line.Kind {
 	case netfilter.LineChain:
 		ks.readChain(id)
@@ -108,58 +109,58 @@ func (ks *kernelState) read(line netfilter.Line) {
 	}
 }
 
-func (ks *kernelState) readChain(id chainID) {
+func (ks *kernelState) readChain(id render.ChainID) {
 	if c := ks.chain(id); c != nil {
 		c.declared = true
 	} else if ks.scope.removes(id, ks.options.Names) {
-		ks.add(id.clone(), chainPolicy{kind: stale}).declared = true
-	} else if ks.options.Names == netfilter.KubeNames && netfilter.GridNames.IsOurs(id.table, id.chain) {
+		ks.add(id.Clone(), render.ChainPolicy{Kind: render.Stale}).declared = true
+	} else if ks.options.Names == netfilter.KubeNames && netfilter.GridNames.IsOurs(id.Table, id.Chain) {
 		ks.trial = true
 	}
 }
 
 // removes reports whether a chain that is not desired is stale where it is found.
-func (s scope) removes(id chainID, names netfilter.Naming) bool {
+func (s scope) removes(id render.ChainID, names netfilter.Naming) bool {
 	switch s {
 	case removing:
-		return netfilter.GridNames.IsOurs(id.table, id.chain) || names == netfilter.KubeNames && names.IsOurs(id.table, id.chain)
+		return netfilter.GridNames.IsOurs(id.Table, id.Chain) || names == netfilter.KubeNames && names.IsOurs(id.Table, id.Chain)
 	case repairing: // kube-proxy's canary is left to cleaning up
-		return (id.table == netfilter.Filter || id.table == netfilter.NAT) && id.chain != netfilter.ChainProxyCanary && names.IsOurs(id.table, id.chain)
+		return (id.Table == netfilter.Filter || id.Table == netfilter.NAT) && id.Chain != netfilter.ChainProxyCanary && names.IsOurs(id.Table, id.Chain)
 	default:
 		return false
 	}
 }
 
-func (ks *kernelState) readRule(id chainID, line netfilter.Line) {
+func (ks *kernelState) readRule(id render.ChainID, line netfilter.Line) {
 	c := ks.chain(id)
 	if c != nil {
 		switch c.kind {
-		case whole:
+		case render.Whole:
 			c.hashes.read(ks.hashOf(line))
 			return
-		case shared:
+		case render.Shared:
 			ks.readEntry(c, line)
 			return
-		case stale:
+		case render.Stale:
 			c.leftover.rules++
 			if to := jumpTarget(line); ks.scope == removing && to != "" {
 				c.leftover.leads = append(c.leftover.leads, strings.Clone(to))
 			}
 			return
-		case builtIn:
+		case render.BuiltIn:
 			c.jumps.read(line)
-		case completed:
+		case render.Completed:
 			c.take(ks.hashOf(line))
 		}
 	}
 	if ks.isMisplaced(id, line) {
 		if c == nil {
-			c = ks.add(id.clone(), chainPolicy{kind: builtIn})
+			c = ks.add(id.Clone(), render.ChainPolicy{Kind: render.BuiltIn})
 		}
 		c.extra = append(c.extra, strings.Clone(line.Text))
 		return
 	}
-	if to := ks.chain(chainID{id.table, jumpTarget(line)}); to != nil && to.kind == stale && (ks.scope == removing || len(to.leftover.pins) == 0) {
+	if to := ks.chain(render.ChainID{Table: id.Table, Chain: jumpTarget(line)}); to != nil && to.kind == render.Stale && (ks.scope == removing || len(to.leftover.pins) == 0) {
 		to.leftover.pins = append(to.leftover.pins, strings.Clone(line.Text))
 	}
 }
@@ -168,11 +169,11 @@ func (ks *kernelState) readEntry(c *chainState, line netfilter.Line) {
 	switch {
 	case line.Foreign:
 	case c.take(ks.hashOf(line)):
-		last := c.policy.mustBeLast(line.Rule)
+		last := c.policy.MustBeLast(line.Rule)
 		c.misordered = c.misordered || c.sawLast && !last
 		c.sawLast = c.sawLast || last
 		return
-	case c.policy.onlyCounts(line.Rule, func(r netfilter.Rule) bool { return c.wants(ks.hash(r)) }):
+	case c.policy.OnlyCounts(line.Rule, func(r netfilter.Rule) bool { return c.wants(ks.hash(r)) }):
 		ks.countersSeen++
 		return
 	}
@@ -183,12 +184,12 @@ func (ks *kernelState) readEntry(c *chainState, line netfilter.Line) {
 // as kube-proxy's IPVS mode writes them: to a stale chain, to a chain that only our chains jump to,
 // or to the firewall for more than new connections. A foreign rule belongs to another program and
 // stays.
-func (ks *kernelState) isMisplaced(id chainID, line netfilter.Line) bool {
-	if line.Foreign || !netfilter.IsBuiltIn(id.chain) || line.Rule.Target != netfilter.TargetJump {
+func (ks *kernelState) isMisplaced(id render.ChainID, line netfilter.Line) bool {
+	if line.Foreign || !netfilter.IsBuiltIn(id.Chain) || line.Rule.Target != netfilter.TargetJump {
 		return false
 	}
-	to := chainID{id.table, line.Rule.Jump}
-	if c := ks.chain(to); c != nil && c.kind == stale {
+	to := render.ChainID{Table: id.Table, Chain: line.Rule.Jump}
+	if c := ks.chain(to); c != nil && c.kind == render.Stale {
 		return true
 	}
 	if ks.scope != repairing {
@@ -196,32 +197,32 @@ func (ks *kernelState) isMisplaced(id chainID, line netfilter.Line) bool {
 	}
 	name := ks.options.Names.Chain
 	switch to {
-	case chainID{netfilter.NAT, name(netfilter.ChainIPVSChains)}, chainID{netfilter.Filter, name(netfilter.ChainIPVSFilter)}:
+	case render.ChainID{Table: netfilter.NAT, Chain: name(netfilter.ChainIPVSChains)}, render.ChainID{Table: netfilter.Filter, Chain: name(netfilter.ChainIPVSFilter)}:
 		return true
-	case chainID{netfilter.Filter, name(netfilter.ChainProxyFirewall)}:
-		return line.Rule.Same(jump("", to.chain))
+	case render.ChainID{Table: netfilter.Filter, Chain: name(netfilter.ChainProxyFirewall)}:
+		return line.Rule.Same(netfilter.Rule{Target: netfilter.TargetJump, Jump: to.Chain})
 	}
 	return false
 }
 
 // declared reports whether the kernel has a desired chain. A completed one exists once it has been
 // completed.
-func (ks *kernelState) declared(id chainID) bool {
+func (ks *kernelState) declared(id render.ChainID) bool {
 	c := ks.chain(id)
-	return c != nil && (c.declared || c.kind == completed)
+	return c != nil && (c.declared || c.kind == render.Completed)
 }
 
 // different returns our chains, and built-in ones with our jumps, that are not as desired.
-func (ks *kernelState) different() map[chainID]bool {
+func (ks *kernelState) different() map[render.ChainID]bool {
 	return ks.chainsThat(func(c *chainState) bool { return c.status() != equal })
 }
 
-func (ks *kernelState) sentWhole() map[chainID]bool {
+func (ks *kernelState) sentWhole() map[render.ChainID]bool {
 	return ks.chainsThat((*chainState).sendWhole)
 }
 
-func (ks *kernelState) chainsThat(holds func(*chainState) bool) map[chainID]bool {
-	all := map[chainID]bool{}
+func (ks *kernelState) chainsThat(holds func(*chainState) bool) map[render.ChainID]bool {
+	all := map[render.ChainID]bool{}
 	for id, at := range ks.at {
 		if holds(&ks.chains[at]) {
 			all[id] = true
@@ -231,15 +232,15 @@ func (ks *kernelState) chainsThat(holds func(*chainState) bool) map[chainID]bool
 }
 
 // sorted returns the chains of one kind, sorted by table and name.
-func (ks *kernelState) sorted(kind chainKind) []chainID {
+func (ks *kernelState) sorted(kind render.ChainKind) []render.ChainID {
 	is := func(c *chainState) bool { return c.kind == kind }
-	return slices.SortedFunc(maps.Keys(ks.chainsThat(is)), compareChainIDs)
+	return slices.SortedFunc(maps.Keys(ks.chainsThat(is)), render.CompareChainIDs)
 }
 
 // ruleCounts returns the number of rules by table after the repair.
 func (ks *kernelState) ruleCounts() [2]int {
 	counts := ks.rules
-	if c := ks.chain(chainID{netfilter.NAT, ks.options.Names.Chain(netfilter.ChainNodePorts)}); c != nil && c.sendWhole() {
+	if c := ks.chain(render.ChainID{Table: netfilter.NAT, Chain: ks.options.Names.Chain(netfilter.ChainNodePorts)}); c != nil && c.sendWhole() {
 		counts[netfilter.NAT] += ks.countersWanted
 	} else {
 		counts[netfilter.NAT] += ks.countersSeen
@@ -248,10 +249,10 @@ func (ks *kernelState) ruleCounts() [2]int {
 }
 
 // parts yields everything desired: after a read-back any part may differ.
-func (ks *kernelState) parts(want desired) iter.Seq2[Block, observedPart] {
-	return func(yield func(Block, observedPart) bool) {
+func (ks *kernelState) parts(want render.Desired) iter.Seq2[render.Block, observedPart] {
+	return func(yield func(render.Block, observedPart) bool) {
 		first, other := &kernelPart{ks, true}, &kernelPart{ks, false} // not one allocation for each Service
-		for s, b := range want.parts() {
+		for s, b := range want.Parts() {
 			part := other
 			if s == nil {
 				part = first
@@ -269,12 +270,12 @@ type kernelPart struct {
 	first bool
 }
 
-func (p *kernelPart) status(c TableChain) chainStatus { return p.chain(c.id()).status() }
+func (p *kernelPart) status(c render.TableChain) chainStatus { return p.chain(c.ID()).status() }
 
 // lacking omits entries of chains that are written whole, and rules that only count.
-func (p *kernelPart) lacking(entries []Entry) (all []Entry) {
+func (p *kernelPart) lacking(entries []render.Entry) (all []render.Entry) {
 	for _, e := range entries {
-		c := p.chain(e.id())
+		c := p.chain(e.ID())
 		if e.Rule.NFAcct == "" && !c.sendWhole() && c.take(p.hash(e.Rule)) {
 			all = append(all, e)
 		}
@@ -292,15 +293,15 @@ func (p *kernelPart) surplus(c *change) {
 // leads to can only be emptied; with scope removing it stays as it is.
 func (ks *kernelState) removeUndesired(c *change) {
 	stay := ks.staying()
-	for _, id := range ks.sorted(stale) {
+	for _, id := range ks.sorted(render.Stale) {
 		switch s := ks.chain(id); {
 		case !stay[id]:
 			c.drop = append(c.drop, id)
 		case ks.scope == repairing && s.leftover.rules > 0:
-			c.write = append(c.write, TableChain{id.table, netfilter.Chain{Name: id.chain}})
+			c.write = append(c.write, render.TableChain{Table: id.Table, Chain: netfilter.Chain{Name: id.Chain}})
 		}
 	}
-	for _, kind := range []chainKind{shared, builtIn} {
+	for _, kind := range []render.ChainKind{render.Shared, render.BuiltIn} {
 		for _, id := range ks.sorted(kind) {
 			if s := ks.chain(id); !s.sendWhole() {
 				for _, text := range s.extra {
@@ -313,20 +314,20 @@ func (ks *kernelState) removeUndesired(c *change) {
 
 // staying returns the stale chains that cannot be removed: those that a rule of another program
 // leads to, and, with scope removing, those that these lead to.
-func (ks *kernelState) staying() map[chainID]bool {
-	stay := map[chainID]bool{}
-	var keep func(chainID)
-	keep = func(id chainID) {
+func (ks *kernelState) staying() map[render.ChainID]bool {
+	stay := map[render.ChainID]bool{}
+	var keep func(render.ChainID)
+	keep = func(id render.ChainID) {
 		c := ks.chain(id)
-		if c == nil || c.kind != stale || stay[id] {
+		if c == nil || c.kind != render.Stale || stay[id] {
 			return
 		}
 		stay[id] = true
 		for _, to := range c.leftover.leads {
-			keep(chainID{id.table, to})
+			keep(render.ChainID{Table: id.Table, Chain: to})
 		}
 	}
-	for id := range ks.chainsThat(func(c *chainState) bool { return c.kind == stale && len(c.leftover.pins) > 0 }) {
+	for id := range ks.chainsThat(func(c *chainState) bool { return c.kind == render.Stale && len(c.leftover.pins) > 0 }) {
 		keep(id)
 	}
 	return stay

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
@@ -122,9 +123,9 @@ func chainsOf(s *rules.Service, f netfilter.Family) int {
 }
 
 // towards returns want with the Services after the next chunk; see chunks.towards.
-func (k *familySyncer) towards(want desired, budget int) (step desired, left int, now endings) {
+func (k *familySyncer) towards(want render.Desired, budget int) (step render.Desired, left int, now endings) {
 	step = want
-	step.rules.Services, left, now = k.chunks.towards(k.last.rules.Services, want.rules.Services, want.options.Family, budget, k.ended)
+	step.Rules.Services, left, now = k.chunks.towards(k.last.Rules.Services, want.Rules.Services, want.Options.Family, budget, k.ended)
 	return step, left, now
 }
 
@@ -132,22 +133,22 @@ func (k *familySyncer) towards(want desired, budget int) (step desired, left int
 // at all, and returns the rest. A large Service that the kernel holds already, as after a
 // restart, stays desired: its chains are compared like any others, so that none of them is
 // stale.
-func (ks *kernelState) postpone(w desired, p chunks) desired {
-	large := p.largeServices(nil, w.rules.Services, w.options.Family)
+func (ks *kernelState) postpone(w render.Desired, p chunks) render.Desired {
+	large := p.largeServices(nil, w.Rules.Services, w.Options.Family)
 	if len(large) == 0 {
 		return w
 	}
 	first := w
-	first.rules.Services = make([]*rules.Service, 0, len(w.rules.Services))
-	var absent []Block
-	for _, s := range w.rules.Services {
+	first.Rules.Services = make([]*rules.Service, 0, len(w.Rules.Services))
+	var absent []render.Block
+	for _, s := range w.Rules.Services {
 		if large[s.Name.NamespacedName] {
-			if b := RenderService(s, w.options); ks.absent(b) {
+			if b := render.Service(s, w.Options); ks.absent(b) {
 				absent = append(absent, b)
 				continue
 			}
 		}
-		first.rules.Services = append(first.rules.Services, s)
+		first.Rules.Services = append(first.Rules.Services, s)
 	}
 	for _, b := range absent {
 		ks.leaveOut(b)
@@ -156,17 +157,17 @@ func (ks *kernelState) postpone(w desired, p chunks) desired {
 }
 
 // absent reports whether the kernel holds nothing of a Service port.
-func (ks *kernelState) absent(b Block) bool {
-	return !slices.ContainsFunc(b.Chains, func(c TableChain) bool { return ks.declared(c.id()) }) &&
-		!slices.ContainsFunc(b.Entries, func(e Entry) bool {
-			return e.Rule.NFAcct == "" && ks.chain(e.id()).missing[ks.hash(e.Rule)] == 0
+func (ks *kernelState) absent(b render.Block) bool {
+	return !slices.ContainsFunc(b.Chains, func(c render.TableChain) bool { return ks.declared(c.ID()) }) &&
+		!slices.ContainsFunc(b.Entries, func(e render.Entry) bool {
+			return e.Rule.NFAcct == "" && ks.chain(e.ID()).missing[ks.hash(e.Rule)] == 0
 		})
 }
 
 // leaveOut reverts want for a Service port that is absent from the kernel.
-func (ks *kernelState) leaveOut(b Block) {
+func (ks *kernelState) leaveOut(b render.Block) {
 	for _, c := range b.Chains {
-		delete(ks.at, c.id())
+		delete(ks.at, c.ID())
 		ks.rules[c.Table] -= len(c.Rules)
 	}
 	for _, e := range b.Entries {
@@ -175,7 +176,7 @@ func (ks *kernelState) leaveOut(b Block) {
 			continue
 		}
 		ks.rules[e.Table]--
-		missing, h := ks.chain(e.id()).missing, ks.hash(e.Rule)
+		missing, h := ks.chain(e.ID()).missing, ks.hash(e.Rule)
 		if missing[h]--; missing[h] <= 0 {
 			delete(missing, h)
 		}
@@ -184,14 +185,14 @@ func (ks *kernelState) leaveOut(b Block) {
 
 // dependenciesFirst puts the endpoints' chains of one Service port before those that lead to them,
 // so that a restore only creates chains that lead to existing ones.
-func dependenciesFirst(chains []TableChain, n netfilter.Naming) []TableChain {
-	isEndpoint := func(c TableChain) int {
+func dependenciesFirst(chains []render.TableChain, n netfilter.Naming) []render.TableChain {
+	isEndpoint := func(c render.TableChain) int {
 		if isEndpointChain(n, c.Name) {
 			return 0
 		}
 		return 1
 	}
-	return slices.SortedStableFunc(slices.Values(chains), func(a, b TableChain) int { return isEndpoint(a) - isEndpoint(b) })
+	return slices.SortedStableFunc(slices.Values(chains), func(a, b render.TableChain) int { return isEndpoint(a) - isEndpoint(b) })
 }
 
 func isEndpointChain(n netfilter.Naming, chain string) bool {
@@ -204,13 +205,13 @@ const soon = time.Nanosecond
 // writeInChunks writes want as write does, but large Services after all others. With pause it
 // writes one chunk of them and asks to be called again, so that newer changes of others do not
 // wait.
-func (k *familySyncer) writeInChunks(ctx context.Context, want desired, verify bool) (rules.Changes, error) {
+func (k *familySyncer) writeInChunks(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
 	first := want
 	if k.last != nil { // otherwise only a read-back can tell what the kernel holds of them: see postpone
 		first, _, _ = k.towards(want, 0)
 	}
 	total, err := k.write(ctx, first, verify)
-	for err == nil && !slices.Equal(k.last.rules.Services, want.rules.Services) {
+	for err == nil && !slices.Equal(k.last.Rules.Services, want.Rules.Services) {
 		next, left, ended := k.towards(want, k.chunks.size)
 		if !k.behind {
 			k.log.Info("writing large Services in chunks, after all others", "portsLeft", left)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
@@ -118,7 +119,7 @@ func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 	t.Helper()
 	of := map[string]bool{}
 	for _, s := range large {
-		of[clusterChain(netfilter.KubeNames, s.Name)] = true
+		of[render.TrafficPolicyChain(netfilter.KubeNames, s.Name, rules.Cluster)] = true
 	}
 	entered := map[string]bool{}
 	for _, input := range inputs {
@@ -131,7 +132,7 @@ func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 			continue
 		}
 		for _, s := range small {
-			if !entered[clusterChain(netfilter.KubeNames, s.Name)] {
+			if !entered[render.TrafficPolicyChain(netfilter.KubeNames, s.Name, rules.Cluster)] {
 				t.Errorf("a large Service is written before %s is entered", s.Name)
 			}
 		}
@@ -144,7 +145,7 @@ func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 // Service port all or nothing.
 func wantWholePorts(t *testing.T, b *Backend) {
 	t.Helper()
-	wantEqual(t, t, b, b.syncers[0].last.rules)
+	wantEqual(t, t, b, b.syncers[0].last.Rules)
 }
 
 // TestLargeServiceChanges: a change and the removal of a large Service also come in chunks after
@@ -195,7 +196,7 @@ func TestLargeServiceChanges(t *testing.T) {
 func wantOrderOfChange(t *testing.T, inputs []string, small *rules.Service, large []*rules.Service) {
 	t.Helper()
 	names := declaredBy(inputs[0])
-	if !slices.Contains(names, clusterChain(netfilter.KubeNames, small.Name)) || slices.Contains(names, clusterChain(netfilter.KubeNames, large[0].Name)) {
+	if !slices.Contains(names, render.TrafficPolicyChain(netfilter.KubeNames, small.Name, rules.Cluster)) || slices.Contains(names, render.TrafficPolicyChain(netfilter.KubeNames, large[0].Name, rules.Cluster)) {
 		t.Errorf("the first restore is about chains %v, want those of %s alone", names, small.Name)
 	}
 }
@@ -224,7 +225,7 @@ func TestOnePortOfManyChains(t *testing.T) {
 		if n := len(declaredBy(input)); n > batch {
 			t.Errorf("restore %d declares %d chains, want %d at most", i, n, batch)
 		}
-		if enters := strings.Contains(input, " -j "+clusterChain(netfilter.KubeNames, want.Services[0].Name)); enters && i < len(inputs)-1 {
+		if enters := strings.Contains(input, " -j "+render.TrafficPolicyChain(netfilter.KubeNames, want.Services[0].Name, rules.Cluster)); enters && i < len(inputs)-1 {
 			t.Errorf("restore %d of %d enters the Service", i, len(inputs))
 		}
 	}

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
 // lastGood returns a Service with the endpoints that its chains in the kernel lead to; nil =
 // they lead to no endpoint. Only its cluster IP leads to them.
-func lastGood(s *rules.Service, nat *netfilter.SavedTable, o Options) *rules.Service {
-	chain := nat.Chain(trafficPolicyChain(o.Names, s.Name, rules.Cluster))
+func lastGood(s *rules.Service, nat *netfilter.SavedTable, o render.Options) *rules.Service {
+	chain := nat.Chain(render.TrafficPolicyChain(o.Names, s.Name, rules.Cluster))
 	if chain == nil {
 		return nil
 	}
-	last := rejecting(s)
+	last := render.Reject(s)
 	set := rules.EndpointSet{Policy: rules.Cluster}
 	last.Affinity = 0
 	for _, r := range chain.Rules {

@@ -4,30 +4,33 @@ import (
 	"iter"
 	"slices"
 
+	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
+	"gridproxy/topology"
 )
 
 // lastWritten is what a run left in the kernel, as an observed state. It yields one part for each
 // Service that has changed, by its pointer or its options, and the part without an owner if it may
 // have changed.
-type lastWritten desired
+type lastWritten render.Desired
 
-func (l lastWritten) parts(want desired) iter.Seq2[Block, observedPart] {
-	return func(yield func(Block, observedPart) bool) {
-		last := desired(l)
-		if !last.sameFixed(want) {
-			if b := want.fixed(); !yield(b, newWrittenPart(last.fixed(), b, want.options)) {
+func (l lastWritten) parts(want render.Desired) iter.Seq2[render.Block, observedPart] {
+	return func(yield func(render.Block, observedPart) bool) {
+		last := render.Desired(l)
+		if !last.SameFixed(want) {
+			if b := want.Fixed(); !yield(b, newWrittenPart(last.Fixed(), b, want.Options)) {
 				return
 			}
 		}
-		spelling := last.options
-		spelling.FewComments = want.options.FewComments // comments are not compared
-		respelled := spelling != want.options
-		for before, now := range pairs(last.rules.Services, want.rules.Services) {
+		spelling := last.Options
+		spelling.FewComments = want.Options.FewComments // comments are not compared
+		respelled := spelling != want.Options
+		for before, now := range pairs(last.Rules.Services, want.Rules.Services) {
 			if before == now && !respelled {
 				continue
 			}
-			if b := want.part(now); !yield(b, newWrittenPart(last.part(before), b, want.options)) {
+			if b := want.Part(now); !yield(b, newWrittenPart(last.Part(before), b, want.Options)) {
 				return
 			}
 		}
@@ -36,33 +39,33 @@ func (l lastWritten) parts(want desired) iter.Seq2[Block, observedPart] {
 
 // writtenPart is what was written of one part.
 type writtenPart struct {
-	options Options
-	chains  []TableChain
-	left    map[chainID][]netfilter.Rule // the chains not yet compared with a desired one
-	entries []Entry                      // of shared chains; after lacking only the stale ones
+	options render.Options
+	chains  []render.TableChain
+	left    map[render.ChainID][]netfilter.Rule // the chains not yet compared with a desired one
+	entries []render.Entry                      // of shared chains; after lacking only the stale ones
 	delta   [2]int
 }
 
-func newWrittenPart(last, want Block, o Options) *writtenPart {
-	p := &writtenPart{options: o, chains: last.Chains, entries: last.Entries, left: make(map[chainID][]netfilter.Rule, len(last.Chains))}
+func newWrittenPart(last, want render.Block, o render.Options) *writtenPart {
+	p := &writtenPart{options: o, chains: last.Chains, entries: last.Entries, left: make(map[render.ChainID][]netfilter.Rule, len(last.Chains))}
 	for _, c := range last.Chains {
-		switch o.policy(c.id()).kind {
-		case whole:
-			p.left[c.id()] = c.Rules
-		case shared:
-			p.entries = c.appendEntries(p.entries)
+		switch o.Policy(c.ID()).Kind {
+		case render.Whole:
+			p.left[c.ID()] = c.Rules
+		case render.Shared:
+			p.entries = c.AppendEntries(p.entries)
 		}
 	}
-	before, after := last.ruleCounts(o), want.ruleCounts(o)
+	before, after := last.RuleCounts(o), want.RuleCounts(o)
 	for t := range p.delta {
 		p.delta[t] = after[t] - before[t]
 	}
 	return p
 }
 
-func (p *writtenPart) status(c TableChain) chainStatus {
-	last, exists := p.left[c.id()]
-	delete(p.left, c.id())
+func (p *writtenPart) status(c render.TableChain) chainStatus {
+	last, exists := p.left[c.ID()]
+	delete(p.left, c.ID())
 	switch {
 	case !exists:
 		return missing
@@ -75,16 +78,16 @@ func (p *writtenPart) status(c TableChain) chainStatus {
 
 // lacking compares entries regardless of their order. A rule is deleted by its whole text, so of
 // entries that differ only in their comments identical ones are matched first.
-func (p *writtenPart) lacking(want []Entry) []Entry {
-	p.entries, want = unmatched(p.entries, want, func(e Entry) Entry { return e })
-	p.entries, want = unmatched(p.entries, want, Entry.decisive)
+func (p *writtenPart) lacking(want []render.Entry) []render.Entry {
+	p.entries, want = unmatched(p.entries, want, func(e render.Entry) render.Entry { return e })
+	p.entries, want = unmatched(p.entries, want, decisive)
 	return want
 }
 
 func (p *writtenPart) surplus(c *change) {
 	for _, last := range p.chains {
-		if _, left := p.left[last.id()]; left {
-			c.drop = append(c.drop, last.id())
+		if _, left := p.left[last.ID()]; left {
+			c.drop = append(c.drop, last.ID())
 		}
 	}
 	c.remove = p.entries
@@ -92,8 +95,8 @@ func (p *writtenPart) surplus(c *change) {
 }
 
 // unmatched drops, pair by pair, the entries that key makes equal.
-func unmatched(from, to []Entry, key func(Entry) Entry) (onlyFrom, onlyTo []Entry) {
-	have := make(map[Entry]int, len(from))
+func unmatched(from, to []render.Entry, key func(render.Entry) render.Entry) (onlyFrom, onlyTo []render.Entry) {
+	have := make(map[render.Entry]int, len(from))
 	for _, e := range from {
 		have[key(e)]++
 	}
@@ -113,10 +116,38 @@ func unmatched(from, to []Entry, key func(Entry) Entry) (onlyFrom, onlyTo []Entr
 	return onlyFrom, onlyTo
 }
 
-// decisive returns the Entry without comment and counter.
-func (e Entry) decisive() Entry {
+// decisive returns an Entry without comment and counter.
+func decisive(e render.Entry) render.Entry {
 	e.Rule = e.Rule.Decisive()
 	return e
 }
 
 func sameRules(a, b []netfilter.Rule) bool { return slices.EqualFunc(a, b, netfilter.Rule.Same) }
+
+// pairs walks two sorted lists side by side. A Service without a namesake comes with nil.
+func pairs(a, b []*rules.Service) iter.Seq2[*rules.Service, *rules.Service] {
+	return func(yield func(a, b *rules.Service) bool) {
+		for len(a) > 0 || len(b) > 0 {
+			var order int
+			switch {
+			case len(a) == 0:
+				order = 1
+			case len(b) == 0:
+				order = -1
+			case a[0] == b[0]:
+			default:
+				order = topology.CompareNames(a[0].Name, b[0].Name)
+			}
+			var x, y *rules.Service
+			if order <= 0 {
+				x, a = a[0], a[1:]
+			}
+			if order >= 0 {
+				y, b = b[0], b[1:]
+			}
+			if !yield(x, y) {
+				return
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -15,13 +16,13 @@ const mostNamed = 5
 // left returns an error if something stale remains after the removal, because it was written
 // again.
 func left(ks *kernelState) error {
-	c := changeOf(Block{}, &kernelPart{ks, true}, ks.options)
+	c := changeOf(render.Block{}, &kernelPart{ks, true}, ks.options)
 	var names []string
 	for _, id := range c.drop {
 		names = append(names, id.String())
 	}
 	for _, r := range c.removeText {
-		names = append(names, "a jump in "+r.chainID.String())
+		names = append(names, "a jump in "+r.ChainID.String())
 	}
 	if len(names) == 0 {
 		return nil
@@ -66,7 +67,7 @@ func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]
 			return nil, err
 		}
 		for _, name := range names {
-			if id := (chainID{t, name}); removing.removes(id, b.config.Names) {
+			if id := (render.ChainID{Table: t, Chain: name}); removing.removes(id, b.config.Names) {
 				ours = append(ours, id.String())
 			}
 		}

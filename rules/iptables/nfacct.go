@@ -7,12 +7,8 @@ import (
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
-)
 
-// The kernel's packet counters, named as kube-proxy names them.
-const (
-	acctInvalidDropped    = "ct_state_invalid_dropped_pkts"
-	acctLocalhostAccepted = "localhost_nps_accepted_pkts"
+	"gridproxy/rules/iptables/render"
 )
 
 // Message and attribute numbers of linux/netfilter/nfnetlink_acct.h.
@@ -32,15 +28,15 @@ type Counters struct {
 // ReadCounters reads the counters of the calling thread's network namespace. It keeps no state and
 // may be called from any goroutine. A counter that does not exist is 0.
 func ReadCounters() (Counters, error) {
-	invalid, err1 := readAcct(acctInvalidDropped)
-	localhost, err2 := readAcct(acctLocalhostAccepted)
+	invalid, err1 := readAcct(render.AcctInvalidDropped)
+	localhost, err2 := readAcct(render.AcctLocalhostAccepted)
 	return Counters{InvalidDropped: invalid, LocalhostAccepted: localhost}, errors.Join(err1, err2)
 }
 
 // ensureAcct creates the kernel objects that rules with an nfacct match refer to. A restore that
 // names a missing object fails as a whole, so without both no such rule is written.
 func ensureAcct() error {
-	for _, name := range []string{acctInvalidDropped, acctLocalhostAccepted} {
+	for _, name := range []string{render.AcctInvalidDropped, render.AcctLocalhostAccepted} {
 		req := acctRequest(acctMsgNew, unix.NLM_F_CREATE|unix.NLM_F_ACK, name)
 		_, err := req.Execute(unix.NETLINK_NETFILTER, 0)
 		// EBUSY means that the object exists already.

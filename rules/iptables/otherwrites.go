@@ -3,6 +3,7 @@ package iptables
 import (
 	"gridproxy/rules"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -18,7 +19,7 @@ func (b *Backend) OtherWrites() rules.OtherWrites {
 
 // otherWrites returns the repaired chains with a rule that we had not written. A chain that only
 // lacked rules, as after a flush, does not count.
-func (ks *kernelState) otherWrites(repaired []chainID, f netfilter.Family) rules.OtherWrites {
+func (ks *kernelState) otherWrites(repaired []render.ChainID, f netfilter.Family) rules.OtherWrites {
 	var names []string
 	for _, id := range repaired {
 		if ks.otherWrote(id) {
@@ -28,8 +29,8 @@ func (ks *kernelState) otherWrites(repaired []chainID, f netfilter.Family) rules
 	return rules.NewOtherWrites(names)
 }
 
-func (ks *kernelState) otherWrote(id chainID) bool {
-	switch kube, _ := ks.options.Names.Kube(id.chain); kube {
+func (ks *kernelState) otherWrote(id render.ChainID) bool {
+	switch kube, _ := ks.options.Names.Kube(id.Chain); kube {
 	case netfilter.ChainMarkMasq, netfilter.ChainPostrouting, netfilter.ChainFirewall:
 		return false // kubelets write these too: before 1.28 all three, after it the last
 	case netfilter.ChainTry:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
@@ -64,20 +65,8 @@ func (r refusedService) instead(s *rules.Service) *rules.Service {
 	case omitted:
 		return &rules.Service{Name: s.Name}
 	default:
-		return rejecting(s)
+		return render.Reject(s)
 	}
-}
-
-// rejecting returns s as a Service that rejects at each frontend and has no rules in nat.
-func rejecting(s *rules.Service) *rules.Service {
-	closed := *s
-	closed.Sets, closed.Serving = nil, nil
-	closed.Frontends = slices.Clone(s.Frontends)
-	for i := range closed.Frontends {
-		f := &closed.Frontends[i]
-		f.Allow, f.Routes, f.Verdict = nil, nil, rules.Quarantine
-	}
-	return &closed
 }
 
 // among drops the Services that are no longer in list, and returns the others as list has them.
@@ -104,7 +93,7 @@ func (q refusedServices) among(list []*rules.Service, changed bool) []*rules.Ser
 }
 
 // report lists the Services of want that are quarantined, in the order of want.
-func (q refusedServices) report(want rules.Ruleset, o Options) []Quarantined {
+func (q refusedServices) report(want rules.Ruleset, o render.Options) []Quarantined {
 	if len(q) == 0 && !o.WithoutSCTP {
 		return nil
 	}
@@ -114,7 +103,7 @@ func (q refusedServices) report(want rules.Ruleset, o Options) []Quarantined {
 		switch {
 		case is:
 			all = append(all, Quarantined{Service: s.Name, Family: o.Family, Kept: r.treatment == kept, Reason: r.reason})
-		case o.lacks(s) && hasFrontend(s, o.Family):
+		case o.LacksMatch(s) && hasFrontend(s, o.Family):
 			all = append(all, Quarantined{Service: s.Name, Family: o.Family, Reason: "this kernel lacks the match sctp (module xt_sctp)"})
 		}
 	}

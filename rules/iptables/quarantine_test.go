@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -59,7 +60,7 @@ func wantRejecting(t *testing.T, b *Backend, rs rules.Ruleset, refused ...int) {
 	t.Helper()
 	rs.Services = slices.Clone(rs.Services)
 	for _, i := range refused {
-		rs.Services[i] = rejecting(rs.Services[i])
+		rs.Services[i] = render.Reject(rs.Services[i])
 	}
 	wantEqual(t, t, b, rs)
 }
@@ -244,7 +245,7 @@ func TestRefusedRejectIsLeftOut(t *testing.T) {
 	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	list := services(3, 2)
 	mustSync(t, b, ruleset(list), false)
-	refuse(t, kernel, toEndpoints(list[1]), `"`+list[1].Name.String()+commentQuarantined)
+	refuse(t, kernel, toEndpoints(list[1]), `"`+list[1].Name.String()+render.CommentQuarantined)
 	list = with(list, 0, 1, 2)
 	mustSync(t, b, ruleset(list), false)
 	want := ruleset([]*rules.Service{list[0], {Name: list[1].Name}, list[2]})
@@ -316,7 +317,7 @@ func TestServiceThatIsRefusedInItsPlace(t *testing.T) {
 		b, _ := newBackend(t, v, f)
 		list := services(40, 2)
 		mustSync(t, b, ruleset(list[:5]), false)
-		chain := clusterChain(netfilter.KubeNames, list[23].Name)
+		chain := render.TrafficPolicyChain(netfilter.KubeNames, list[23].Name, rules.Cluster)
 		iptables := toolName(v, f, "") + " -t nat "
 		run(t, iptables+"-N "+chain)
 		run(t, iptables+"-A POSTROUTING -j "+chain)
@@ -326,7 +327,7 @@ func TestServiceThatIsRefusedInItsPlace(t *testing.T) {
 		}
 		nat := saved(t, v, f).Tables[netfilter.NAT]
 		for i, s := range list {
-			c := nat.Chain(clusterChain(netfilter.KubeNames, s.Name))
+			c := nat.Chain(render.TrafficPolicyChain(netfilter.KubeNames, s.Name, rules.Cluster))
 			if written := c != nil && len(c.Rules) > 0; written != (i != 23) {
 				t.Errorf("the chain of %s is written: %t", s.Name, written)
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -12,8 +13,8 @@ import (
 // Only the kernelState decides whether a chain differs.
 type recordedState struct {
 	state *kernelState
-	want  desired
-	found map[chainID][]foundRule
+	want  render.Desired
+	found map[render.ChainID][]foundRule
 }
 
 // foundRule is an observed rule, without the Rule itself because a node may have very many.
@@ -21,21 +22,21 @@ type foundRule struct {
 	text    string
 	hash    uint64
 	foreign bool
-	last    bool // see chainPolicy.mustBeLast
+	last    bool // see ChainPolicy.MustBeLast
 }
 
-func newRecordedState(ctx context.Context, want desired) (*recordedState, error) {
+func newRecordedState(ctx context.Context, want render.Desired) (*recordedState, error) {
 	state, err := stateAgainst(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	return &recordedState{state: state, want: want, found: map[chainID][]foundRule{}}, nil
+	return &recordedState{state: state, want: want, found: map[render.ChainID][]foundRule{}}, nil
 }
 
 // read adds one line of iptables-save.
 func (rs *recordedState) read(line netfilter.Line) {
 	rs.state.read(line)
-	id := chainID{line.Table, line.Chain}
+	id := render.ChainID{Table: line.Table, Chain: line.Chain}
 	c := rs.state.chain(id)
 	if line.Kind != netfilter.LineRule || c == nil {
 		return
@@ -43,14 +44,14 @@ func (rs *recordedState) read(line netfilter.Line) {
 	r := foundRule{text: strings.Clone(line.Text), foreign: line.Foreign}
 	if !line.Foreign {
 		r.hash = rs.state.hash(line.Rule)
-		r.last = c.kind == shared && c.policy.mustBeLast(line.Rule)
+		r.last = c.kind == render.Shared && c.policy.MustBeLast(line.Rule)
 	}
-	id = id.clone()
+	id = id.Clone()
 	rs.found[id] = append(rs.found[id], r)
 }
 
 // staleLines returns the lines of a stale chain. One that another program uses is only emptied.
-func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired []string) {
+func (rs *recordedState) staleLines(id render.ChainID, c *chainState) (kernel, desired []string) {
 	kernel = declarationLines(id, true)
 	for _, r := range rs.found[id] {
 		kernel = append(kernel, r.text)
@@ -59,7 +60,7 @@ func (rs *recordedState) staleLines(id chainID, c *chainState) (kernel, desired 
 }
 
 // wholeLines returns the lines of a chain whose rules have an order.
-func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
+func (rs *recordedState) wholeLines(id render.ChainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
 	kernel, desired = declarationLines(id, c.declared), declarationLines(id, true)
 	spelled := map[uint64]string{}
 	for _, r := range wanted {
@@ -80,7 +81,7 @@ func (rs *recordedState) wholeLines(id chainID, c *chainState, wanted []netfilte
 // alignedLines returns the lines of a chain in which only the last entry has a fixed place.
 // Desired rules are shown in the kernel's order, and missing ones after their predecessor in our
 // own order.
-func (rs *recordedState) alignedLines(id chainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
+func (rs *recordedState) alignedLines(id render.ChainID, c *chainState, wanted []netfilter.Rule) (kernel, desired []string) {
 	a := rs.align(id, c, wanted)
 	extra := map[string]int{}
 	for _, text := range c.extra {
@@ -119,7 +120,7 @@ type alignment struct {
 }
 
 // align finds out which desired rules the chain holds. Rules that only count are never missed.
-func (rs *recordedState) align(id chainID, c *chainState, wanted []netfilter.Rule) *alignment {
+func (rs *recordedState) align(id render.ChainID, c *chainState, wanted []netfilter.Rule) *alignment {
 	a := &alignment{hashes: map[uint64][]int{}, behind: map[int][]string{}}
 	have := map[uint64]int{}
 	for _, r := range rs.found[id] {
@@ -138,7 +139,7 @@ func (rs *recordedState) align(id chainID, c *chainState, wanted []netfilter.Rul
 			a.hashes[h] = append(a.hashes[h], i)
 			before = i
 		case r.NFAcct != "":
-		case c.policy.mustBeLast(r):
+		case c.policy.MustBeLast(r):
 			a.last = append(a.last, text)
 		default:
 			a.behind[before] = append(a.behind[before], text)
@@ -157,19 +158,19 @@ func (a *alignment) find(r foundRule) (at int, is bool) {
 	return all[0], true
 }
 
-func (rs *recordedState) spell(id chainID, r netfilter.Rule) string {
-	return string(r.Append([]byte("-A "+id.chain+" "), rs.want.options.Family))
+func (rs *recordedState) spell(id render.ChainID, r netfilter.Rule) string {
+	return string(r.Append([]byte("-A "+id.Chain+" "), rs.want.Options.Family))
 }
 
 // declarationLines returns the declaration of a chain; nil = it does not exist. Built-in chains
 // have an empty one, because only a few of their rules matter.
-func declarationLines(id chainID, exists bool) []string {
+func declarationLines(id render.ChainID, exists bool) []string {
 	switch {
-	case netfilter.IsBuiltIn(id.chain):
+	case netfilter.IsBuiltIn(id.Chain):
 		return []string{}
 	case !exists:
 		return nil
 	default:
-		return []string{":" + id.chain + " - [0:0]"}
+		return []string{":" + id.Chain + " - [0:0]"}
 	}
 }

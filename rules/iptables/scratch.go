@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -15,16 +16,16 @@ var scratchTables = [...]netfilter.Table{netfilter.NAT, netfilter.Filter}
 
 // scratchInput puts the rules of Services into the scratch chains, which it empties first. owner is
 // the index of a rule's Service by line of the input, from 1.
-func scratchInput(list []*rules.Service, o Options) (input []byte, owner map[int]int) {
+func scratchInput(list []*rules.Service, o render.Options) (input []byte, owner map[int]int) {
 	b := trialInput{options: o, owner: map[int]int{}}
 	blocks := b.blocks(list)
 	for _, t := range scratchTables {
-		chain := chainID{t, o.Names.Chain(netfilter.ChainScratch)}
+		chain := render.ChainID{Table: t, Chain: o.Names.Chain(netfilter.ChainScratch)}
 		b.add("*" + t.String())
-		b.add(":" + chain.chain + " - [0:0]")
+		b.add(":" + chain.Chain + " - [0:0]")
 		for i, block := range blocks {
-			for id, r := range block.rules() {
-				if id.table == t {
+			for id, r := range block.Rules() {
+				if id.Table == t {
 					b.addRule(i, chain, withoutJump(r))
 				}
 			}
@@ -35,7 +36,7 @@ func scratchInput(list []*rules.Service, o Options) (input []byte, owner map[int
 }
 
 // placeInput writes the Services' own chains, and nothing that leads to them; see scratchInput.
-func placeInput(list []*rules.Service, o Options) (input []byte, owner map[int]int) {
+func placeInput(list []*rules.Service, o render.Options) (input []byte, owner map[int]int) {
 	b := trialInput{options: o, owner: map[int]int{}}
 	blocks := b.blocks(list)
 	b.add("*nat")
@@ -45,7 +46,7 @@ func placeInput(list []*rules.Service, o Options) (input []byte, owner map[int]i
 		}
 	}
 	for i, block := range blocks {
-		for id, r := range (Block{Chains: block.Chains}).rules() {
+		for id, r := range (render.Block{Chains: block.Chains}).Rules() {
 			b.addRule(i, id, r)
 		}
 	}
@@ -55,16 +56,16 @@ func placeInput(list []*rules.Service, o Options) (input []byte, owner map[int]i
 
 // trialInput is an input for iptables-restore with the owners of its lines.
 type trialInput struct {
-	options Options
+	options render.Options
 	text    []byte
 	line    int
 	owner   map[int]int
 }
 
-func (b *trialInput) blocks(list []*rules.Service) []Block {
-	blocks := make([]Block, len(list))
+func (b *trialInput) blocks(list []*rules.Service) []render.Block {
+	blocks := make([]render.Block, len(list))
 	for i, s := range list {
-		blocks[i] = RenderService(s, b.options)
+		blocks[i] = render.Service(s, b.options)
 	}
 	return blocks
 }
@@ -74,8 +75,8 @@ func (b *trialInput) add(line string) {
 	b.line++
 }
 
-func (b *trialInput) addRule(owner int, id chainID, r netfilter.Rule) {
-	b.text = ruleLine(b.text, "-A ", id.chain, r, b.options.Family)
+func (b *trialInput) addRule(owner int, id render.ChainID, r netfilter.Rule) {
+	b.text = render.AppendRule(b.text, "-A ", id.Chain, r, b.options.Family)
 	b.line++
 	b.owner[b.line] = owner
 }
@@ -92,7 +93,7 @@ func scratchRemoval(n netfilter.Naming) (input []byte) {
 	chain := n.Chain(netfilter.ChainScratch)
 	for _, t := range scratchTables {
 		input = append(append(append(input, '*'), t.String()...), '\n')
-		input = declaration(input, chain)
+		input = render.AppendDeclaration(input, chain)
 		input = append(append(append(input, "-X "...), chain...), "\nCOMMIT\n"...)
 	}
 	return input
@@ -119,7 +120,7 @@ func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32) er
 }
 
 // tryServices tries the rules of Services in the scratch chains, or in their own chains.
-func (k *familySyncer) tryServices(ctx context.Context, list []*rules.Service, o Options, inPlace bool) (owner map[int]int, err error) {
+func (k *familySyncer) tryServices(ctx context.Context, list []*rules.Service, o render.Options, inPlace bool) (owner map[int]int, err error) {
 	if inPlace {
 		input, owner := placeInput(list, o)
 		return owner, k.try(ctx, input, 1)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -18,9 +19,9 @@ const maxDeletes = 64
 // Entries are added before others are deleted. Chains are removed last, when nothing leads to them
 // any more.
 type script struct {
-	options Options
+	options render.Options
 	tables  [netfilter.Other]section // by Table; in mangle only chains are removed
-	edits   map[chainID]*edit
+	edits   map[render.ChainID]*edit
 
 	chains, rules int // chains written or removed, and rules written
 }
@@ -44,8 +45,8 @@ type edit struct {
 	removs int
 }
 
-func newScript(o Options) *script {
-	return &script{options: o, edits: map[chainID]*edit{}}
+func newScript(o render.Options) *script {
+	return &script{options: o, edits: map[render.ChainID]*edit{}}
 }
 
 // take adds what one change needs.
@@ -60,80 +61,80 @@ func (s *script) take(c change) {
 		s.drop(p)
 	}
 	for _, e := range c.insert {
-		s.insert(e.id(), e.Rule)
+		s.insert(e.ID(), e.Rule)
 	}
 	for _, e := range c.remove {
-		s.remove(e.id(), e.Rule)
+		s.remove(e.ID(), e.Rule)
 	}
 	for _, r := range c.removeText {
-		s.removeText(r.chainID, r.text)
+		s.removeText(r.ChainID, r.text)
 	}
 }
 
 // put declares a chain, which creates or empties it, and fills it.
 func (s *script) put(b *chainLines, c netfilter.Chain) {
-	b.declare = declaration(b.declare, c.Name)
+	b.declare = render.AppendDeclaration(b.declare, c.Name)
 	for _, r := range c.Rules {
-		b.fill = ruleLine(b.fill, "-A ", c.Name, r, s.options.Family)
+		b.fill = render.AppendRule(b.fill, "-A ", c.Name, r, s.options.Family)
 	}
 	s.chains++
 	s.rules += len(c.Rules)
 }
 
 // empty empties a shared chain, for add to fill.
-func (s *script) empty(p chainID) {
-	sec := &s.tables[p.table]
-	sec.write.declare = declaration(sec.write.declare, p.chain)
+func (s *script) empty(p render.ChainID) {
+	sec := &s.tables[p.Table]
+	sec.write.declare = render.AppendDeclaration(sec.write.declare, p.Chain)
 	s.chains++
 }
 
 // add appends an entry to an emptied shared chain, after all others if it must be last.
-func (s *script) add(p chainID, r netfilter.Rule) {
-	sec := &s.tables[p.table]
-	if s.options.policy(p).mustBeLast(r) {
-		sec.tail = ruleLine(sec.tail, "-A ", p.chain, r, s.options.Family)
+func (s *script) add(p render.ChainID, r netfilter.Rule) {
+	sec := &s.tables[p.Table]
+	if s.options.Policy(p).MustBeLast(r) {
+		sec.tail = render.AppendRule(sec.tail, "-A ", p.Chain, r, s.options.Family)
 	} else {
-		sec.write.fill = ruleLine(sec.write.fill, "-A ", p.chain, r, s.options.Family)
+		sec.write.fill = render.AppendRule(sec.write.fill, "-A ", p.Chain, r, s.options.Family)
 	}
 	s.rules++
 }
 
 // drop empties and removes a chain.
-func (s *script) drop(p chainID) {
-	sec := &s.tables[p.table]
-	sec.write.declare = declaration(sec.write.declare, p.chain)
-	sec.destroy = append(append(append(sec.destroy, "-X "...), p.chain...), '\n')
+func (s *script) drop(p render.ChainID) {
+	sec := &s.tables[p.Table]
+	sec.write.declare = render.AppendDeclaration(sec.write.declare, p.Chain)
+	sec.destroy = append(append(append(sec.destroy, "-X "...), p.Chain...), '\n')
 	s.chains++
 }
 
 // insert puts an entry at the head of a shared chain, after those inserted before it, or at the end
 // if it must be last.
-func (s *script) insert(p chainID, r netfilter.Rule) {
+func (s *script) insert(p render.ChainID, r netfilter.Rule) {
 	e := s.edit(p)
-	if s.options.policy(p).mustBeLast(r) {
-		e.appnd = ruleLine(e.appnd, "-A ", p.chain, r, s.options.Family)
+	if s.options.Policy(p).MustBeLast(r) {
+		e.appnd = render.AppendRule(e.appnd, "-A ", p.Chain, r, s.options.Family)
 	} else {
-		e.insert = append(e.insert, ruleLine(nil, "-I ", p.chain, r, s.options.Family))
+		e.insert = append(e.insert, render.AppendRule(nil, "-I ", p.Chain, r, s.options.Family))
 	}
 	s.rules++
 }
 
 // remove deletes an entry from a shared chain.
-func (s *script) remove(p chainID, r netfilter.Rule) {
+func (s *script) remove(p render.ChainID, r netfilter.Rule) {
 	e := s.edit(p)
-	e.remove = ruleLine(e.remove, "-D ", p.chain, r, s.options.Family)
+	e.remove = render.AppendRule(e.remove, "-D ", p.Chain, r, s.options.Family)
 	e.removs++
 }
 
 // removeText deletes a rule that iptables-save printed as "-A CHAIN …".
-func (s *script) removeText(p chainID, saved string) {
+func (s *script) removeText(p render.ChainID, saved string) {
 	e := s.edit(p)
 	e.remove = append(e.remove, "-D"...)
 	e.remove = append(append(e.remove, saved[len("-A"):]...), '\n')
 	e.removs++
 }
 
-func (s *script) edit(p chainID) *edit {
+func (s *script) edit(p render.ChainID) *edit {
 	e := s.edits[p]
 	if e == nil {
 		e = &edit{}
@@ -144,10 +145,10 @@ func (s *script) edit(p chainID) *edit {
 
 // heavy returns the shared chains with more than maxDeletes deletions. Built-in chains belong to
 // other programs too and are never sent.
-func (s *script) heavy() []chainID {
-	var all []chainID
+func (s *script) heavy() []render.ChainID {
+	var all []render.ChainID
 	for p, e := range s.edits {
-		if e.removs > maxDeletes && !netfilter.IsBuiltIn(p.chain) {
+		if e.removs > maxDeletes && !netfilter.IsBuiltIn(p.Chain) {
 			all = append(all, p)
 		}
 	}
@@ -155,21 +156,11 @@ func (s *script) heavy() []chainID {
 }
 
 // forget drops the edits of a shared chain that is written whole instead.
-func (s *script) forget(p chainID) {
+func (s *script) forget(p render.ChainID) {
 	if e := s.edits[p]; e != nil {
 		s.rules -= len(e.insert) + bytes.Count(e.appnd, []byte("\n"))
 		delete(s.edits, p)
 	}
-}
-
-// ruleLine appends the line by which command adds a rule to a chain or deletes it.
-func ruleLine(b []byte, command, chain string, r netfilter.Rule, f netfilter.Family) []byte {
-	b = append(append(append(b, command...), chain...), ' ')
-	return append(r.Append(b, f), '\n')
-}
-
-func declaration(b []byte, chain string) []byte {
-	return append(append(append(b, ':'), chain...), " - [0:0]\n"...)
 }
 
 // takeCreated returns the input that creates new chains, and its number of transactions. It
@@ -186,7 +177,7 @@ func (s *script) takeCreated() (text []byte, commits uint32) {
 // text returns the input for iptables-restore, empty if there is nothing to do, and its number
 // of transactions.
 func (s *script) text() (text []byte, commits uint32) {
-	ids := slices.SortedFunc(maps.Keys(s.edits), compareChainIDs)
+	ids := slices.SortedFunc(maps.Keys(s.edits), render.CompareChainIDs)
 	return renderTables(func(b *bytes.Buffer, t netfilter.Table) { s.renderTable(b, t, ids) })
 }
 
@@ -208,13 +199,13 @@ func renderTables(table func(*bytes.Buffer, netfilter.Table)) (text []byte, comm
 	return b.Bytes(), commits
 }
 
-func (s *script) renderTable(b *bytes.Buffer, t netfilter.Table, ids []chainID) {
+func (s *script) renderTable(b *bytes.Buffer, t netfilter.Table, ids []render.ChainID) {
 	sec := s.tables[t]
 	for _, part := range [][]byte{sec.create.declare, sec.write.declare, sec.create.fill, sec.write.fill, sec.tail} {
 		b.Write(part)
 	}
 	for _, p := range ids {
-		if p.table != t {
+		if p.Table != t {
 			continue
 		}
 		for _, line := range slices.Backward(s.edits[p].insert) {
@@ -223,7 +214,7 @@ func (s *script) renderTable(b *bytes.Buffer, t netfilter.Table, ids []chainID) 
 		b.Write(s.edits[p].appnd)
 	}
 	for _, p := range ids {
-		if p.table == t {
+		if p.Table == t {
 			b.Write(s.edits[p].remove)
 		}
 	}

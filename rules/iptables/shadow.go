@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -129,8 +130,8 @@ func (r reader) within(ctx context.Context, limit time.Duration, want rules.Rule
 
 func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (findings, error) {
 	o := c.options(r.save.family, r.randomFully, false) // it creates no nfacct object
-	w := desired{rules: want, options: o.For(want)}
-	w.options.FewComments = false // a difference tells its Services by them; they are not compared
+	w := render.Desired{Rules: want, Options: o.For(want)}
+	w.Options.FewComments = false // a difference tells its Services by them; they are not compared
 	found, evidence, err := r.compareWith(ctx, w)
 	if err == nil && evidence.any() {
 		c.Log.Warn("the kernel refuses some Services in part or whole; comparing with what is in force instead",
@@ -144,7 +145,7 @@ func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (find
 }
 
 // compareWith reads the kernel once.
-func (r reader) compareWith(ctx context.Context, w desired) (*recordedState, Evidence, error) {
+func (r reader) compareWith(ctx context.Context, w render.Desired) (*recordedState, Evidence, error) {
 	evidence := newEvidence()
 	found, err := newRecordedState(ctx, w)
 	if err != nil {
@@ -155,7 +156,7 @@ func (r reader) compareWith(ctx context.Context, w desired) (*recordedState, Evi
 			return nil, evidence, err
 		}
 		found.read(line)
-		if w.options.Names.IsOurs(line.Table, line.Chain) {
+		if w.Options.Names.IsOurs(line.Table, line.Chain) {
 			evidence.read(line)
 		}
 	}

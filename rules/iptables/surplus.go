@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -84,7 +85,7 @@ func (s *jumpSet) removeSurplus(chain string, f netfilter.Family) []byte {
 func (ks *kernelState) surplusJumps(f netfilter.Family) (text []byte, commits uint32, left bool) {
 	lines := map[netfilter.Table][]byte{}
 	for id, c := range ks.builtIns() {
-		lines[id.table] = append(lines[id.table], c.jumps.removeSurplus(id.chain, f)...)
+		lines[id.Table] = append(lines[id.Table], c.jumps.removeSurplus(id.Chain, f)...)
 		left = left || c.jumps.more
 	}
 	text, commits = renderTables(func(b *bytes.Buffer, t netfilter.Table) { b.Write(lines[t]) })
@@ -105,7 +106,7 @@ func (run *syncRun) removeSurplus(ks *kernelState) error {
 
 // jumpAt is a jump from a built-in chain.
 type jumpAt struct {
-	from chainID
+	from render.ChainID
 	to   string
 }
 

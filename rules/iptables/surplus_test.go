@@ -75,7 +75,7 @@ func TestManySurplusJumps(t *testing.T) {
 // first of each jump.
 func TestSurplusKeepsTheFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ours := []netfilter.Rule{jumpTo(netfilter.Rule{}, "A"), jumpTo(netfilter.Rule{}, "B"), jumpTo(netfilter.Rule{}, "C")}
+		ours := []netfilter.Rule{leadingTo("A"), leadingTo("B"), leadingTo("C")}
 		var chain []string
 		var h jumpSet
 		for _, r := range ours {

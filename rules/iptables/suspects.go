@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/topology"
 )
 
@@ -15,18 +16,18 @@ type suspects struct {
 }
 
 // suspectsOf compares an input with what w renders to.
-func suspectsOf(input []byte, w desired) suspects {
+func suspectsOf(input []byte, w render.Desired) suspects {
 	added := addedLines(input)
 	found := suspects{owner: map[int]int{}}
 	var line []byte
-	for s, b := range w.parts() {
+	for s, b := range w.Parts() {
 		if s == nil {
 			continue // no Service owns it
 		}
 		at := len(found.services)
-		for id, r := range b.rules() {
+		for id, r := range b.Rules() {
 			for _, command := range []string{"-A ", "-I "} {
-				line = ruleLine(line[:0], command, id.chain, r, w.options.Family)
+				line = render.AppendRule(line[:0], command, id.Chain, r, w.Options.Family)
 				if n, is := added[string(line)]; is {
 					found.owner[n] = at
 					if len(found.services) == at {

@@ -6,6 +6,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -13,15 +14,15 @@ import (
 type syncRun struct {
 	k       *familySyncer
 	ctx     context.Context
-	want    desired
+	want    render.Desired
 	script  *script
-	pending int              // new chains still in script
-	made    map[chainID]bool // chains that prepare created, empty
+	pending int                     // new chains still in script
+	made    map[render.ChainID]bool // chains that prepare created, empty
 	changes rules.Changes
 }
 
-func (k *familySyncer) newRun(ctx context.Context, want desired) *syncRun {
-	return &syncRun{k: k, ctx: ctx, want: want, script: newScript(want.options)}
+func (k *familySyncer) newRun(ctx context.Context, want render.Desired) *syncRun {
+	return &syncRun{k: k, ctx: ctx, want: want, script: newScript(want.Options)}
 }
 
 // take adds one change. It writes new chains ahead in batches where that is faster.
@@ -29,7 +30,7 @@ func (run *syncRun) take(c change) error {
 	c = run.late(c)
 	if run.k.kernel.variant == netfilter.VariantNFT {
 		if run.pending+len(c.create) > batch {
-			c.create = dependenciesFirst(c.create, run.want.options.Names)
+			c.create = dependenciesFirst(c.create, run.want.Options.Names)
 		}
 		for run.pending+len(c.create) > batch {
 			n := batch - run.pending
@@ -48,13 +49,13 @@ func (run *syncRun) take(c change) error {
 // late keeps new chains that lead to shared ones, such as KUBE-SERVICES of IPVS mode, from being
 // written ahead of these, because shared chains come last.
 func (run *syncRun) late(c change) change {
-	leads := func(chain TableChain) bool {
+	leads := func(chain render.TableChain) bool {
 		return slices.ContainsFunc(chain.Rules, func(r netfilter.Rule) bool {
-			return r.Jump != "" && run.want.options.policy(chainID{chain.Table, r.Jump}).kind == shared
+			return r.Jump != "" && run.want.Options.Policy(render.ChainID{Table: chain.Table, Chain: r.Jump}).Kind == render.Shared
 		})
 	}
 	if slices.ContainsFunc(c.create, leads) {
-		stays := func(chain TableChain) bool { return !leads(chain) }
+		stays := func(chain render.TableChain) bool { return !leads(chain) }
 		c.write = slices.Concat(c.write, slices.DeleteFunc(slices.Clone(c.create), stays))
 		c.create = slices.DeleteFunc(slices.Clone(c.create), leads)
 	}
@@ -75,7 +76,7 @@ func (run *syncRun) prepare(ks *kernelState) error {
 	if !ks.lacksJumps() {
 		return nil
 	}
-	s := newScript(run.want.options)
+	s := newScript(run.want.Options)
 	run.made = ks.undeclaredTargets()
 	for id := range run.made {
 		s.empty(id)
@@ -87,7 +88,7 @@ func (run *syncRun) prepare(ks *kernelState) error {
 }
 
 // finish writes the rest of the script, and the given shared chains whole.
-func (run *syncRun) finish(sent map[chainID]bool) error {
+func (run *syncRun) finish(sent map[render.ChainID]bool) error {
 	for _, id := range run.script.heavy() {
 		sent[id] = true
 	}
@@ -128,15 +129,15 @@ func (run *syncRun) single(do func() (int, error)) error {
 // replace writes shared chains whole. Their entries are rendered again, because they are not kept.
 // A chain that prepare created and that stays empty is not written: the kernel would not count a
 // transaction.
-func (s *script) replace(chains, made map[chainID]bool, want desired) {
+func (s *script) replace(chains, made map[render.ChainID]bool, want render.Desired) {
 	if len(chains) == 0 {
 		return
 	}
 	for id := range chains {
 		s.forget(id)
 	}
-	filled := map[chainID]bool{}
-	for id, r := range want.rulesOf(chains) {
+	filled := map[render.ChainID]bool{}
+	for id, r := range want.RulesOf(chains) {
 		s.add(id, r)
 		filled[id] = true
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -23,9 +24,9 @@ func TestCountersEndWithLocalhost(t *testing.T) {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
 			b, sent := newBackend(t, v, netfilter.IPv4)
-			both := ruleset([]*rules.Service{countedService(0, 1, true), countedService(1, 1, true)})
+			both := ruleset([]*rules.Service{nodePortService(0), nodePortService(1)})
 			mustSync(t, b, both, false)
-			if inputs := sent.take(); !strings.Contains(strings.Join(inputs, ""), acctLocalhostAccepted) {
+			if inputs := sent.take(); !strings.Contains(strings.Join(inputs, ""), render.AcctLocalhostAccepted) {
 				t.Skip("SKIPPED: this kernel has no objects that count (CONFIG_NETFILTER_NETLINK_ACCT)")
 			}
 			both.NodePorts.Localhost = false
@@ -55,7 +56,7 @@ func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
 		more := append(slices.Clone(list), service(20, 2, 0))
 		c := mustSync(t, b, ruleset(more), false)
 		name := service(20, 2, 0).Name
-		at := clusterChain(netfilter.KubeNames, name)
+		at := render.TrafficPolicyChain(netfilter.KubeNames, name, rules.Cluster)
 		inputs := sent.take()
 		if len(inputs) != 1 || strings.Contains(inputs[0], ":KUBE-SERVICES") || strings.Count(inputs[0], "-I KUBE-SERVICES") != 1 {
 			t.Errorf("one Service more was written as:\n%s", inputs)
@@ -85,7 +86,7 @@ func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
 func TestFewComments(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
-		list := services(maxCommented/2, 2)
+		list := services(render.MaxCommented/2, 2)
 		mustSync(t, b, ruleset(list), false)
 		few := endpointComments(strings.Join(sent.take(), ""))
 		if few != 6*len(list) {
@@ -95,14 +96,14 @@ func TestFewComments(t *testing.T) {
 		c := mustSync(t, b, ruleset(more), false)
 		inputs := strings.Join(sent.take(), "")
 		if n := endpointComments(inputs); n != 0 || c.Chains != 3 {
-			t.Errorf("of %d endpoints the last was written as %d chains, %d rules with comments:\n%s", maxCommented+1, c.Chains, n, inputs)
+			t.Errorf("of %d endpoints the last was written as %d chains, %d rules with comments:\n%s", render.MaxCommented+1, c.Chains, n, inputs)
 		}
 		wantEqual(t, t, b, ruleset(more))
 		if c := mustSync(t, b, ruleset(more), true); c.Chains+c.Repaired != 0 {
 			t.Errorf("rules that lack comments are repaired: %+v", c)
 		}
 		last := more[len(more)-1]
-		chain := endpointChain(netfilter.KubeNames, last.Name, last.Sets[f].Endpoints[0])
+		chain := render.EndpointChain(netfilter.KubeNames, last.Name, last.Sets[f].Endpoints[0])
 		run(t, toolName(v, f, "")+" -w 5 -t nat -F "+chain)
 		found := shadowed(t, v, f, ruleset(more))
 		name := last.Name.Namespace + "/" + last.Name.Name
@@ -123,10 +124,10 @@ func TestFewComments(t *testing.T) {
 // TestCommentsRenderNothingAgain: who makes the number of endpoints pass that limit again and again
 // has no other Service rendered.
 func TestCommentsRenderNothingAgain(t *testing.T) {
-	rs := ruleset(services(maxCommented, 1))
-	last := desired{rules: rs, options: Options{Names: netfilter.KubeNames}}
+	rs := ruleset(services(render.MaxCommented, 1))
+	last := render.Desired{Rules: rs, Options: render.Options{Names: netfilter.KubeNames}}
 	want := last
-	want.options.FewComments = true
+	want.Options.FewComments = true
 	parts := 0
 	for range lastWritten(last).parts(want) {
 		parts++

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
+	"gridproxy/rules/rulestest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
@@ -84,7 +87,7 @@ func TestTakeoverFromIPVS(t *testing.T) {
 	list := append(services(3, 2), nodePortService(3), service(4, 0, 0))
 	full := ruleset(list)
 	full.NodePorts.Localhost = false // KUBE-FIREWALL belongs to the kubelet alone
-	small := residual{}.of(full)
+	small := rulestest.Residual{}.Of(full)
 	for _, mode := range []string{"iptables", "ipvs", "cleanup"} {
 		t.Run(mode, func(t *testing.T) {
 			eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
@@ -137,9 +140,9 @@ func wantBuiltIn(t *testing.T, b *Backend, ours bool) {
 	}
 	f := b.syncers[0].kernel.family
 	s := saved(t, b.variant, f)
-	jumps := [2][]netfilter.Chain{filterJumps(Options{}), natJumps(Options{})}
+	tables := render.Fixed(rules.Ruleset{}, render.Options{}).Tables
 	for _, table := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
-		for _, want := range jumps[table] {
+		for _, want := range tables[table].Jumps {
 			var got []netfilter.Rule
 			for _, r := range s.Tables[table].Chain(want.Name).Rules {
 				if strings.Contains(r.Text, "-j KUBE-") && r.Rule.Jump != netfilter.ChainFirewall {

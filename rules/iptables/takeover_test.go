@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
@@ -70,7 +71,7 @@ func takenOver(closed ...string) rules.Ruleset {
 func TestTakeover(t *testing.T) {
 	all := []string{"10.180.0.1:80", "10.180.0.3:80", "10.180.0.4:80"}
 	closed := takenOver().Services[0].Name
-	gone := endpointChain(netfilter.KubeNames, closed, netip.MustParseAddrPort(all[0]))
+	gone := render.EndpointChain(netfilter.KubeNames, closed, netip.MustParseAddrPort(all[0]))
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		t.Run(string(v), func(t *testing.T) {
 			private(t)
@@ -89,7 +90,7 @@ func TestTakeover(t *testing.T) {
 			b, sent = newBackend(t, v, netfilter.IPv4)
 			mustSync(t, b, takenOver(all[1:]...), false)
 			inputs := sent.take()
-			want := []string{"nat/" + gone, "nat/" + clusterChain(netfilter.KubeNames, closed)}
+			want := []string{"nat/" + gone, "nat/" + render.TrafficPolicyChain(netfilter.KubeNames, closed, rules.Cluster)}
 			if diff := cmp.Diff(want, touched(inputs)); diff != "" || len(inputs) != 1 {
 				t.Errorf("%d restores; chains written to (-want +got):\n%s\n%s", len(inputs), diff, strings.Join(inputs, "\n"))
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,7 +30,7 @@ type tampering struct {
 func TestTamperingIsRepaired(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	rs := ruleset(list)
-	svc := clusterChain(netfilter.KubeNames, list[1].Name)
+	svc := render.TrafficPolicyChain(netfilter.KubeNames, list[1].Name, rules.Cluster)
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		ns := here(t)
 		if none := shadowed(t, v, f, rs); len(none) == 0 {
@@ -40,8 +41,8 @@ func TestTamperingIsRepaired(t *testing.T) {
 		if same := shadowed(t, v, f, rs); len(same) > 0 {
 			t.Errorf("after a sync:\n%s", unified(t, same))
 		}
-		sep := endpointChain(netfilter.KubeNames, list[1].Name, list[1].Sets[f].Endpoints[0])
-		other := endpointChain(netfilter.KubeNames, list[2].Name, list[2].Sets[f].Endpoints[0])
+		sep := render.EndpointChain(netfilter.KubeNames, list[1].Name, list[1].Sets[f].Endpoints[0])
+		other := render.EndpointChain(netfilter.KubeNames, list[2].Name, list[2].Sets[f].Endpoints[0])
 		for _, tc := range tamperings(svc, sep, other, f) {
 			if tc.ip4 && f != netfilter.IPv4 {
 				continue
@@ -87,7 +88,7 @@ func (tc tampering) wantShown(t *testing.T, found []Difference) {
 	t.Helper()
 	var chains []string
 	for _, d := range found {
-		chains = append(chains, chainID{d.Table, d.Chain}.String())
+		chains = append(chains, render.ChainID{Table: d.Table, Chain: d.Chain}.String())
 	}
 	if len(found) == 0 || tc.want != nil && !slices.Equal(chains, tc.want) {
 		t.Errorf("differences in %v, want %v:\n%s", chains, tc.want, unified(t, found))

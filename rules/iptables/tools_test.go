@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -131,7 +133,7 @@ func TestUpgradeOverAnUnreadableTable(t *testing.T) {
 	run(t, nft+"add rule ip nat POSTROUTING oifname eth0 ct state new accept")
 	p.says(t, "iptables-nft", "iptables v1.8.11 (nf_tables)")
 	mustSync(t, b, ruleset(services(3, 1)), true)
-	run(t, nft+"list chain ip nat "+clusterChain(netfilter.KubeNames, service(2, 1, 0).Name))
+	run(t, nft+"list chain ip nat "+render.TrafficPolicyChain(netfilter.KubeNames, service(2, 1, 0).Name, rules.Cluster))
 	run(t, nft+"flush chain ip nat POSTROUTING")
 	mustSync(t, b, ruleset(services(3, 1)), true)
 	wantEqual(t, t, b, ruleset(services(3, 1)))
@@ -187,7 +189,7 @@ echo call >>`+calls+`
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = c.newChain(t.Context(), chainID{netfilter.Filter, "KUBE-TEST"})
+		err = c.newChain(t.Context(), render.ChainID{Table: netfilter.Filter, Chain: "KUBE-TEST"})
 		text, _ := os.ReadFile(calls) // no file: no call
 		if n := strings.Count(string(text), "call"); n != want || (err == nil) != (want > 1) {
 			t.Errorf("%s: run %d times, error %v; want %d times", message, n, err, want)

@@ -14,6 +14,7 @@ import (
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/rules/iptables"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 )
@@ -199,7 +200,7 @@ func cleanChains(_ context.Context, o options.Options, _ rules.Backend, removal 
 // renderChains writes what iptables-restore takes: in mode ipvs, what virtual servers cannot
 // enforce of want.
 func renderChains(w io.Writer, want rules.Ruleset, o options.Options) error {
-	_, err := iptables.Render(want, iptables.Options{
+	_, err := render.Ruleset(want, render.Options{
 		Family:        o.Family,
 		MasqueradeBit: o.MasqueradeBit,
 		RandomFully:   true,

@@ -40,7 +40,8 @@ var allowed = map[string][]string{
 	"gridproxy/rules/host":            {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/regularfile"},
 	"gridproxy/rules/netfilter":       {},
 	"gridproxy/rules/netfilter/trace": {"gridproxy/rules/netfilter"},
-	"gridproxy/rules/iptables":        {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/host", "gridproxy/rules/netfilter"},
+	"gridproxy/rules/iptables":        {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/host", "gridproxy/rules/iptables/render", "gridproxy/rules/netfilter"},
+	"gridproxy/rules/iptables/render": {"gridproxy/topology", "gridproxy/rules", "gridproxy/rules/netfilter"},
 	"gridproxy/rules/ipvs":            {"gridproxy/topology", "gridproxy/rules", "gridproxy/rules/kernelsocket", "gridproxy/rules/host", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace"},
 	"gridproxy/rules/kernelsocket":    {},
 	"gridproxy/rules/dnsredirect":     {"gridproxy/topology", "gridproxy/topology/dnsview", "gridproxy/rules", "gridproxy/rules/kernelsocket", "gridproxy/rules/netfilter"},
@@ -96,7 +97,7 @@ var allowed = map[string][]string{
 // know the time.
 var pure = []string{
 	"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/similar", "gridproxy/topology/changes", "gridproxy/topology/dnsview", "gridproxy/topology/dnsfeed",
-	"gridproxy/rules", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace", "gridproxy/rules/names",
+	"gridproxy/rules", "gridproxy/rules/iptables/render", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace", "gridproxy/rules/names",
 	"gridproxy/controller/flips", "gridproxy/controller/removal", "gridproxy/controller/gridspec", "gridproxy/controller/grid/expand", "gridproxy/controller/site/assign",
 	"gridproxy/controller/api/v1alpha1", "gridproxy/controller/federation", "gridproxy/controller/federation/archive", "gridproxy/controller/federation/hub/plan",
 	"gridproxy/controller/federation/agent/delivery",

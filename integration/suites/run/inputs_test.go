@@ -18,7 +18,7 @@ func TestNearRows(t *testing.T) {
 	}{
 		{"controller/grid/expand/decide.go", "grids migration", "packets rules ipvs takeover agreement federation"},
 		{"controller/federation/hub/plan/plan.go", "federation", "grids packets ipvs harness"},
-		{"rules/iptables/render.go", "packets rules streams scenarios upgrade agreement takeover walks-chains", "grids migration vmexec harness helm"},
+		{"rules/iptables/render/fixed.go", "packets rules streams scenarios upgrade agreement takeover walks-chains", "grids migration vmexec harness helm"},
 		{"rules/ipvs/plan.go", "ipvs-packets ipvs-rules ipvs-cost ipvs-switch", "grids migration packets streams"},
 		{"deploy/crds/apps.yaml", "grids migration helm-install upgrade", "packets ipvs"},
 		{"docs/migrate-from-superedge.md", "migration lint", "grids packets upgrade"},

@@ -15,7 +15,7 @@ import (
 
 	gridmetrics "gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/rules"
-	gridiptables "gridproxy/rules/iptables"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
@@ -92,7 +92,7 @@ func (proxier *Proxier) syncProxyRules() error {
 	snapshot := proxier.gridproxySnapshot()
 	view := topology.Resolve(snapshot, topology.Config{})
 	ruleset := rules.Compile(view, proxier.gridproxyConfig())
-	tables := gridiptables.Render(ruleset, gridiptables.Options{
+	tables := render.Ruleset(ruleset, render.Options{
 		Family: netfilter.Family(proxier.gridproxyFamily()), MasqueradeBit: 14, RandomFully: true,
 		DropInvalid: !proxier.conntrackTCPLiberal,
 		NFAcct:      proxier.nfAcctCounters[metrics.IPTablesCTStateInvalidDroppedNFAcctCounter],
@@ -153,7 +153,7 @@ func (proxier *Proxier) gridproxyConfig() rules.Config {
 
 // gridproxyWrite puts the rules and the jumps to them into the fake iptables, and deletes the
 // chains of Services that are gone.
-func (proxier *Proxier) gridproxyWrite(tables gridiptables.Tables) error {
+func (proxier *Proxier) gridproxyWrite(tables render.Tables) error {
 	if err := proxier.iptables.RestoreAll(proxier.iptablesData.Bytes(), utiliptables.NoFlushTables, utiliptables.RestoreCounters); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (proxier *Proxier) gridproxyWrite(tables gridiptables.Tables) error {
 
 // gridproxyMetrics copies what gridproxy's metrics say of Services without local endpoints. How
 // many rules there are is counted here: gridproxy's own metric counts in the kernel.
-func (proxier *Proxier) gridproxyMetrics(r syncer.Result, tables gridiptables.Tables) {
+func (proxier *Proxier) gridproxyMetrics(r syncer.Result, tables render.Tables) {
 	for i, table := range tables.Tables {
 		n := 0
 		for _, c := range table.Chains {
@@ -219,7 +219,7 @@ func (proxier *Proxier) gridproxyMetrics(r syncer.Result, tables gridiptables.Ta
 }
 
 // gridproxySpell writes a table as kube-proxy writes it for iptables-restore.
-func gridproxySpell(b *bytes.Buffer, table netfilter.Table, t gridiptables.TableRules, mark string) {
+func gridproxySpell(b *bytes.Buffer, table netfilter.Table, t render.TableRules, mark string) {
 	fmt.Fprintf(b, "*%s\n", table)
 	for _, c := range t.Chains {
 		fmt.Fprintf(b, ":%s - [0:0]\n", c.Name)

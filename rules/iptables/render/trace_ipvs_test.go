@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"fmt"
@@ -80,14 +80,15 @@ func sampleState() (ipvsState, rules.Ruleset) {
 		}
 		return s
 	}
-	rs := ruleset([]*rules.Service{
+	rs := rules.Ruleset{Services: []*rules.Service{
 		svc("dropped", nil, rules.Frontend{Addr: netip.MustParseAddrPort("10.96.0.2:80"), Verdict: rules.Drop}),
 		svc("local", []string{"10.180.1.1:8080"}, rules.Frontend{
 			Addr: netip.MustParseAddrPort("192.0.2.1:80"), Kind: rules.ExternalIP,
 			Routes: []rules.Route{{From: rules.Pods}, {From: rules.Node, Masquerade: rules.Always}},
 		}),
 		svc("refused", nil, rules.Frontend{Addr: netip.MustParseAddrPort("0.0.0.0:30080"), Kind: rules.NodePort, Verdict: rules.Reject}),
-	})
+	}}
+	rs.NodePorts = rules.NodePortScope{IPv4: rules.ListenAddrs{All: true}, IPv6: rules.ListenAddrs{All: true}, Localhost: true}
 	rs.Local.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.180.0.0/24")}
 	return w, rs
 }
@@ -127,7 +128,7 @@ func TestTraceIPVS(t *testing.T) {
 		{"what is no Service", outside, "192.168.0.2:22", "accept 192.168.0.2:22 1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), netfilter.IPv4)
+			s := parsed(t, rendered(t, Ruleset(rs, Options{MasqueradeBit: 14, IPVS: true})), netfilter.IPv4)
 			out := trace.With(s, w.others(t), packetOf(tc.from, tc.to))
 			if got := endsText(out); got != tc.want || len(out.Problems) > 0 {
 				t.Errorf("got\n%s\nwant\n%s\nproblems %v\npaths %v", got, tc.want, out.Problems, out.Paths)
@@ -162,7 +163,7 @@ func endsText(out trace.Outcome) string {
 // A packet without a port goes to no virtual server, whatever the kernel would read as one.
 func TestTraceIPVSWithoutPort(t *testing.T) {
 	w, rs := sampleState()
-	s := parsed(t, rendered(t, Render(rs, Options{MasqueradeBit: 14, IPVS: true})), netfilter.IPv4)
+	s := parsed(t, rendered(t, Ruleset(rs, Options{MasqueradeBit: 14, IPVS: true})), netfilter.IPv4)
 	p := packetOf("203.0.113.7", "10.96.0.1:80")
 	p.Proto = netfilter.AnyProto
 	if got := endsText(trace.With(s, w.others(t), p)); got != "reject 10.96.0.1:80 1" {

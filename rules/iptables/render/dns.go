@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"net/netip"

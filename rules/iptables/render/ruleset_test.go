@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ import (
 func TestEveryChainIsUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
-		tables := Render(rulestest.Ruleset(t), o)
+		tables := Ruleset(rulestest.Ruleset(t), o)
 		for table := range netfilter.Table(len(tables.Tables)) {
 			checkJumps(t, o.Names, table, tables.Tables[table])
 		}
@@ -63,15 +63,15 @@ func checkJumps(t *rapid.T, names netfilter.Naming, table netfilter.Table, rules
 	}
 }
 
-// TestRenderIsItsParts: Render equals RenderShared plus RenderService. Adding and removing Services
+// TestRenderIsItsParts: Ruleset equals Fixed plus Service. Adding and removing Services
 // changes only their own chains and entries.
 func TestRenderIsItsParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := rulestest.Ruleset(t)
 		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family"))).For(rs)
-		want := asWritten(RenderShared(rs, o.For(rs)))
+		want := asWritten(Fixed(rs, o.For(rs)))
 		for _, s := range rs.Services {
-			b := RenderService(s, o)
+			b := Service(s, o)
 			for _, c := range b.Chains {
 				want["nat "+c.Name] = c.Rules
 			}
@@ -83,7 +83,7 @@ func TestRenderIsItsParts(t *testing.T) {
 				want[key] = append(want[key], e.Rule)
 			}
 		}
-		got := asWritten(Render(rs, o))
+		got := asWritten(Ruleset(rs, o))
 		if len(got) != len(want) {
 			t.Fatalf("Render has %d chains, its parts %d", len(got), len(want))
 		}
@@ -151,7 +151,7 @@ func TestRuleCounts(t *testing.T) {
 					for i := range services {
 						rs.Services = append(rs.Services, countedService(i, endpoints, balancer))
 					}
-					tables := Render(rs, Options{MasqueradeBit: 14, DropInvalid: true, NFAcct: true})
+					tables := Ruleset(rs, Options{MasqueradeBit: 14, DropInvalid: true, NFAcct: true})
 					if n := countRules(tables.Tables[netfilter.NAT]); n != wantNAT {
 						t.Errorf("nat has %d rules, want %d", n, wantNAT)
 					}
@@ -209,13 +209,13 @@ func TestNFAcct(t *testing.T) {
 		rs := rulestest.Ruleset(t)
 		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
 		o.DropInvalid = true
-		without := rendered(t, Render(rs, o))
+		without := rendered(t, Ruleset(rs, o))
 		if strings.Contains(without, "nfacct") {
 			t.Fatal("a counter is written that may not exist")
 		}
 		o.NFAcct = true
-		with := rendered(t, Render(rs, o))
-		counted := strings.Count(with, "--nfacct-name "+acctLocalhostAccepted)
+		with := rendered(t, Ruleset(rs, o))
+		counted := strings.Count(with, "--nfacct-name "+AcctLocalhostAccepted)
 		want := 0
 		if o.Family == netfilter.IPv4 && rs.NodePorts.Localhost {
 			nat := without[strings.Index(without, "*nat"):]
@@ -224,7 +224,7 @@ func TestNFAcct(t *testing.T) {
 		if counted != want {
 			t.Fatalf("%d NodePorts on loopback are counted, want %d", counted, want)
 		}
-		if n := strings.Count(with, "--nfacct-name "+acctInvalidDropped); n != 1 {
+		if n := strings.Count(with, "--nfacct-name "+AcctInvalidDropped); n != 1 {
 			t.Fatalf("INVALID packets are counted %d times", n)
 		}
 	})
@@ -247,7 +247,7 @@ func TestHealthChecks(t *testing.T) {
 		netfilter.IPv4: {rule("ns/svc:p", 31000), rule("ns/svc:q", 31000)},
 		netfilter.IPv6: {rule("ns/svc2", 31001), rule("ns/unknown", 31002)},
 	} {
-		got := RenderShared(rs, Options{Family: f}.For(rs)).Tables[netfilter.Filter].Chains[0]
+		got := Fixed(rs, Options{Family: f}.For(rs)).Tables[netfilter.Filter].Chains[0]
 		if got.Name != netfilter.ChainNodePorts || !slices.Equal(got.Rules, want) {
 			t.Errorf("family %d: got %+v, want %+v", f, got, want)
 		}

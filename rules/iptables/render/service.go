@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"cmp"
@@ -10,12 +10,12 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// RenderService renders one port of a Service in one family, with Options from Options.For. It
+// Service renders one port of a Service in one family, with Options from Options.For. It
 // leaves out what is not needed: a set without a Route has no chain, and a Service without
 // Frontends in the family has an empty Block.
-func RenderService(s *rules.Service, o Options) Block {
-	if o.lacks(s) {
-		s = rejecting(s)
+func Service(s *rules.Service, o Options) Block {
+	if o.LacksMatch(s) {
+		s = Reject(s)
 	}
 	sp := serviceSpeller{
 		service: s, options: o,
@@ -62,7 +62,7 @@ func (sp *serviceSpeller) frontend(f *rules.Frontend) {
 // match matches packets to the Frontend.
 func (sp *serviceSpeller) match(f *rules.Frontend, comment string) netfilter.Rule {
 	r := netfilter.Rule{Comment: comment, Proto: sp.proto, DstPort: f.Addr.Port()}
-	if sp.options.lacks(sp.service) {
+	if sp.options.LacksMatch(sp.service) {
 		r.DstPort = 0 // all ports, because the kernel cannot tell them apart
 	}
 	if f.Kind != rules.NodePort {
@@ -132,7 +132,7 @@ func (sp *serviceSpeller) nodePort(f *rules.Frontend, entry string) {
 	jump := jumpTo(sp.match(f, sp.name), entry)
 	if sp.options.LocalhostNodePorts && sp.options.NFAcct {
 		counted := jump
-		counted.Dst, counted.NFAcct = loopback(sp.options.Family), acctLocalhostAccepted
+		counted.Dst, counted.NFAcct = loopback(sp.options.Family), AcctLocalhostAccepted
 		sp.enter(netfilter.NAT, sp.chainOf(netfilter.ChainNodePorts), counted)
 	}
 	sp.enter(netfilter.NAT, sp.chainOf(netfilter.ChainNodePorts), jump)
@@ -153,7 +153,7 @@ func (sp *serviceSpeller) verdict(f *rules.Frontend, chain string) {
 		return
 	}
 	if f.Kind == rules.NodePort {
-		if sp.options.lacks(sp.service) {
+		if sp.options.LacksMatch(sp.service) {
 			return // it would reject SCTP to every listener of this machine
 		}
 		sp.ownAddress(&r)
@@ -223,7 +223,7 @@ func (sp *serviceSpeller) sticky() bool {
 func (sp *serviceSpeller) choose(list []netfilter.Rule, endpoints []netip.AddrPort) []netfilter.Rule {
 	lost := ""
 	if sp.service.Affinity > 0 && !sp.sticky() {
-		lost = commentNoAffinity
+		lost = CommentNoAffinity
 	}
 	sticky, random := len(list), len(list)
 	if sp.sticky() {
@@ -236,7 +236,7 @@ func (sp *serviceSpeller) choose(list []netfilter.Rule, endpoints []netip.AddrPo
 		if lost != "" || !sp.options.FewComments { // other processes read what is lost
 			comment = sp.name + " -> " + e.String() + lost
 		}
-		r := jumpTo(netfilter.Rule{Comment: comment}, endpointChain(sp.options.Names, sp.service.Name, e))
+		r := jumpTo(netfilter.Rule{Comment: comment}, EndpointChain(sp.options.Names, sp.service.Name, e))
 		if sp.sticky() {
 			again := r
 			again.Recent = netfilter.Recent{
@@ -307,7 +307,7 @@ func (sp *serviceSpeller) endpointChains() {
 		comment = ""
 	}
 	for _, e := range slices.Compact(all) {
-		name := endpointChain(sp.options.Names, sp.service.Name, e)
+		name := EndpointChain(sp.options.Names, sp.service.Name, e)
 		hairpin := netfilter.Rule{Comment: comment, Src: hostPrefix(e.Addr()), Target: netfilter.TargetJump, Jump: sp.chainOf(netfilter.ChainMarkMasq)}
 		dnat := netfilter.Rule{Comment: comment, Proto: sp.proto, Target: netfilter.TargetDNAT, DNAT: e}
 		if sp.sticky() {
@@ -318,7 +318,7 @@ func (sp *serviceSpeller) endpointChains() {
 }
 
 func (sp *serviceSpeller) setChain(i int) string {
-	return trafficPolicyChain(sp.options.Names, sp.service.Name, sp.service.Sets[i].Policy)
+	return TrafficPolicyChain(sp.options.Names, sp.service.Name, sp.service.Sets[i].Policy)
 }
 
 // chainOf returns the name of a fixed chain.

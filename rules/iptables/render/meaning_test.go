@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"math"
@@ -30,7 +30,7 @@ func TestTraceMeansTheRuleset(t *testing.T) {
 		rs := rulestest.Ruleset(t)
 		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
 		o.IPVS = false // a whole Ruleset is for iptables mode
-		s := parsed(t, rendered(t, Render(rs, o)), o.Family)
+		s := parsed(t, rendered(t, Ruleset(rs, o)), o.Family)
 		for _, svc := range rs.Services {
 			for _, f := range svc.Frontends {
 				if f.Addr.Addr().Is6() != (o.Family == netfilter.IPv6) {

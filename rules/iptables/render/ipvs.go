@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import "gridproxy/rules/netfilter"
 
@@ -64,7 +64,7 @@ func hairpinRules(o Options) []netfilter.Rule {
 		Target:   netfilter.TargetMasquerade, Random: o.RandomFully,
 	}
 	if o.WithoutIPVS {
-		r.Comment += commentNoIPVS
+		r.Comment += CommentNoIPVS
 	}
 	return []netfilter.Rule{r}
 }

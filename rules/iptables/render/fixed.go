@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"net/netip"
@@ -11,20 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Render renders a whole Ruleset in one family: RenderShared with every Service's Block, in the
+// Ruleset renders a whole Ruleset in one family: Fixed with every Service's Block, in the
 // order of the Ruleset.
-func Render(rs rules.Ruleset, o Options) Tables {
+func Ruleset(rs rules.Ruleset, o Options) Tables {
 	o = o.For(rs)
-	t := RenderShared(rs, o)
+	t := Fixed(rs, o)
 	var own []netfilter.Chain
-	entries := map[chainID][]netfilter.Rule{}
+	entries := map[ChainID][]netfilter.Rule{}
 	for _, s := range rs.Services {
-		b := RenderService(s, o)
+		b := Service(s, o)
 		for _, c := range b.Chains {
 			own = append(own, c.Chain)
 		}
 		for _, e := range b.Entries {
-			entries[e.id()] = append(entries[e.id()], e.Rule)
+			entries[e.ID()] = append(entries[e.ID()], e.Rule)
 		}
 	}
 	for table := range netfilter.Table(len(t.Tables)) {
@@ -32,17 +32,17 @@ func Render(rs rules.Ruleset, o Options) Tables {
 		for i, c := range chains {
 			// Another Frontend may use a NodePort's number on an address of this machine, so the jump
 			// to the NodePorts stays after the entries.
-			chains[i].Rules = append(entries[chainID{table, c.Name}], c.Rules...)
+			chains[i].Rules = append(entries[ChainID{table, c.Name}], c.Rules...)
 		}
 	}
 	t.Tables[netfilter.NAT].Chains = append(t.Tables[netfilter.NAT].Chains, own...)
 	return t
 }
 
-// RenderShared renders what no Service owns: the fixed chains with their static rules, health-check
+// Fixed renders what no Service owns: the fixed chains with their static rules, health-check
 // node ports, and the jumps to them. Entries of Services come before these rules. The options are
 // those for the Ruleset (Options.For), or what was written last where they cannot be followed.
-func RenderShared(rs rules.Ruleset, o Options) Tables {
+func Fixed(rs rules.Ruleset, o Options) Tables {
 	t := Tables{Family: o.Family}
 	t.Tables[netfilter.Filter] = TableRules{Chains: filterChains(rs, o), Jumps: filterJumps(o)}
 	t.Tables[netfilter.NAT] = TableRules{Chains: natChains(rs, o), Jumps: natJumps(o)}
@@ -108,7 +108,7 @@ func forwardRules(o Options) []netfilter.Rule {
 	if o.DropInvalid {
 		drop := netfilter.Rule{CTState: netfilter.CTInvalid, Target: netfilter.TargetDrop}
 		if o.NFAcct {
-			drop.NFAcct = acctInvalidDropped
+			drop.NFAcct = AcctInvalidDropped
 		}
 		list = append(list, drop)
 	}
@@ -184,7 +184,7 @@ func healthCheckRules(rs rules.Ruleset, f netfilter.Family) []netfilter.Rule {
 // portNames returns the printed names of a Service's ports, or its own name if it has no port.
 func portNames(sorted []*rules.Service, name types.NamespacedName) []string {
 	var names []string
-	for _, s := range portsOf(sorted, name) {
+	for _, s := range PortsOf(sorted, name) {
 		names = append(names, s.Name.String())
 	}
 	if len(names) == 0 {
@@ -193,8 +193,8 @@ func portNames(sorted []*rules.Service, name types.NamespacedName) []string {
 	return names
 }
 
-// portsOf returns the ports of one Service in a sorted list.
-func portsOf(sorted []*rules.Service, name types.NamespacedName) []*rules.Service {
+// PortsOf returns the ports of one Service in a sorted list.
+func PortsOf(sorted []*rules.Service, name types.NamespacedName) []*rules.Service {
 	first, _ := slices.BinarySearchFunc(sorted, name, func(s *rules.Service, n types.NamespacedName) int {
 		return topology.CompareServices(s.Name.NamespacedName, n)
 	})

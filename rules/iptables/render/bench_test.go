@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ func BenchmarkRenderService(b *testing.B) {
 	o := Options{MasqueradeBit: 14}.For(rs)
 	b.ReportAllocs()
 	for b.Loop() {
-		RenderService(rs.Services[0], o)
+		Service(rs.Services[0], o)
 	}
 }
 
@@ -48,7 +48,7 @@ func BenchmarkRender5000(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var text bytes.Buffer
-		if _, err := Render(rs, Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {
+		if _, err := Ruleset(rs, Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {
 			b.Fatal(err)
 		}
 		b.SetBytes(int64(text.Len()))
@@ -58,7 +58,7 @@ func BenchmarkRender5000(b *testing.B) {
 // BenchmarkScan5000 parses the iptables-save output of 5,000 Services.
 func BenchmarkScan5000(b *testing.B) {
 	var text bytes.Buffer
-	if _, err := Render(bigRuleset(5000), Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {
+	if _, err := Ruleset(bigRuleset(5000), Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(text.Len()))
@@ -78,7 +78,7 @@ func BenchmarkScan5000(b *testing.B) {
 
 func BenchmarkTrace5000(b *testing.B) {
 	var text bytes.Buffer
-	if _, err := Render(bigRuleset(5000), Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {
+	if _, err := Ruleset(bigRuleset(5000), Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {
 		b.Fatal(err)
 	}
 	s, err := netfilter.Parse(&text, netfilter.IPv4)

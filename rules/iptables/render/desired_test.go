@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"net/netip"
@@ -26,20 +26,20 @@ func TestSameFixed(t *testing.T) {
 		}
 		rs.LocalDNS = drawLocalDNS(rt)
 		changed.LocalDNS = rs.LocalDNS
-		before, now := desired{rs, o.For(rs)}, desired{changed, o.For(changed)}
+		before, now := Desired{rs, o.For(rs)}, Desired{changed, o.For(changed)}
 		switch rapid.IntRange(0, 5).Draw(rt, "changed setting") {
 		case 0:
-			now.rules.LocalDNS = drawLocalDNS(rt)
-			now.options = o.For(now.rules)
+			now.Rules.LocalDNS = drawLocalDNS(rt)
+			now.Options = o.For(now.Rules)
 		case 1:
-			now.options.IPVS = !o.IPVS
+			now.Options.IPVS = !o.IPVS
 		case 2:
-			now.options.DropInvalid = !o.DropInvalid
+			now.Options.DropInvalid = !o.DropInvalid
 		}
-		if !before.sameFixed(now) {
+		if !before.SameFixed(now) {
 			rt.Skip("it is rendered again")
 		}
-		if diff := cmp.Diff(before.fixed(), now.fixed(), cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		if diff := cmp.Diff(before.Fixed(), now.Fixed(), cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 			rt.Fatalf("not the same (-before +now):\n%s", diff)
 		}
 	})

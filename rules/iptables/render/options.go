@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"net/netip"
@@ -14,7 +14,7 @@ type Options struct {
 	MasqueradeBit uint8 // of the packet mark, 0..31; kube-proxy's default is 14
 	RandomFully   bool  // MASQUERADE --random-fully: iptables 1.6.2 or newer
 	DropInvalid   bool  // unless nf_conntrack_tcp_be_liberal is set
-	NFAcct        bool  // the nfacct objects exist; never in render
+	NFAcct        bool  // the nfacct objects exist; never in the command render
 	Names         netfilter.Naming
 	IPVS          bool // the fixed chains of IPVS mode: entries of Services come after a match of SetChains
 
@@ -28,14 +28,20 @@ type Options struct {
 	Pods               PodMatch
 	LocalhostNodePorts bool
 	LocalDNS           netip.Addr // see rules.LocalDNS; the zero Addr = there is none
-	FewComments        bool       // rules about single endpoints have none, because there are over maxCommented
+	FewComments        bool       // rules about single endpoints have none, because there are over MaxCommented
 }
 
-// maxCommented is how many endpoints have rules with comments, kube-proxy's threshold for a
+// MaxCommented is how many endpoints have rules with comments, kube-proxy's threshold for a
 // large cluster. The kernel stores a comment in 256 bytes and iptables-legacy rewrites all of a
 // table for each change: with 10,000 endpoints that takes half as long again where all rules
 // have one. Comments are never compared, so nothing is written again when the number is passed.
-const maxCommented = 1000
+const MaxCommented = 1000
+
+// The kernel's packet counters, named as kube-proxy names them.
+const (
+	AcctInvalidDropped    = "ct_state_invalid_dropped_pkts"
+	AcctLocalhostAccepted = "localhost_nps_accepted_pkts"
+)
 
 // For returns o with the Ruleset's settings for all of its Services.
 func (o Options) For(rs rules.Ruleset) Options {
@@ -52,7 +58,7 @@ func (o Options) For(rs rules.Ruleset) Options {
 	if o.LocalDNS = (netip.Addr{}); !o.WithoutSet {
 		o.LocalDNS = rs.LocalDNS.Addr(o.Family == netfilter.IPv6)
 	}
-	o.FewComments = moreEndpoints(rs.Services, maxCommented)
+	o.FewComments = moreEndpoints(rs.Services, MaxCommented)
 	return o
 }
 

@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"net/netip"
@@ -46,11 +46,11 @@ func TestChainNames(t *testing.T) {
 	} {
 		name := portName(tc.name, tc.protocol)
 		for got, want := range map[string]string{
-			trafficPolicyChain(netfilter.KubeNames, name, rules.Cluster):                   "KUBE-SVC-" + tc.hash,
-			trafficPolicyChain(netfilter.KubeNames, name, rules.Local):                     "KUBE-SVL-" + tc.hash,
+			TrafficPolicyChain(netfilter.KubeNames, name, rules.Cluster):                   "KUBE-SVC-" + tc.hash,
+			TrafficPolicyChain(netfilter.KubeNames, name, rules.Local):                     "KUBE-SVL-" + tc.hash,
 			externalChain(netfilter.KubeNames, name):                                       "KUBE-EXT-" + tc.hash,
 			firewallChain(netfilter.KubeNames, name):                                       "KUBE-FW-" + tc.hash,
-			endpointChain(netfilter.KubeNames, name, netip.MustParseAddrPort(tc.endpoint)): "KUBE-SEP-" + tc.sepHash,
+			EndpointChain(netfilter.KubeNames, name, netip.MustParseAddrPort(tc.endpoint)): "KUBE-SEP-" + tc.sepHash,
 		} {
 			if got != want {
 				t.Errorf("%s %s %s: chain %s, want %s", tc.name, tc.protocol, tc.endpoint, got, want)

@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
+	"gridproxy/rules/rulestest"
 	"gridproxy/topology"
 
 	textdiff "github.com/rogpeppe/go-internal/diff"
@@ -82,9 +83,9 @@ func goldenCase(t *testing.T, s topology.Snapshot, words []string) string {
 	}
 	rs := rules.Compile(topology.Resolve(s, topology.Config{}), config)
 	if o.IPVS {
-		rs = residual{}.of(rs)
+		rs = rulestest.Residual{}.Of(rs)
 	}
-	return rendered(t, Render(rs, o))
+	return rendered(t, Ruleset(rs, o))
 }
 
 // readObjects reads full objects from many documents, as an API server would return them.

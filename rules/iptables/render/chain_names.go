@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"crypto/sha256"
@@ -38,13 +38,14 @@ func firewallChain(n netfilter.Naming, name topology.ServicePortName) string {
 	return n.Chain(netfilter.PrefixFirewall) + serviceHash(name, "")
 }
 
-func endpointChain(n netfilter.Naming, name topology.ServicePortName, endpoint netip.AddrPort) string {
+// EndpointChain returns the name of the chain that leads to one endpoint of a Service port.
+func EndpointChain(n netfilter.Naming, name topology.ServicePortName, endpoint netip.AddrPort) string {
 	return n.Chain(netfilter.PrefixEndpoint) + serviceHash(name, endpoint.String())
 }
 
-// trafficPolicyChain returns the name of the chain that chooses among the endpoints of a traffic
+// TrafficPolicyChain returns the name of the chain that chooses among the endpoints of a traffic
 // policy.
-func trafficPolicyChain(n netfilter.Naming, name topology.ServicePortName, p rules.TrafficPolicy) string {
+func TrafficPolicyChain(n netfilter.Naming, name topology.ServicePortName, p rules.TrafficPolicy) string {
 	if p == rules.Local {
 		return localChain(n, name)
 	}

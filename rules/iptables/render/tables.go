@@ -1,4 +1,4 @@
-package iptables
+package render
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ type TableChain struct {
 	netfilter.Chain
 }
 
-// appendEntries appends the rules of a shared chain as entries.
-func (c TableChain) appendEntries(to []Entry) []Entry {
+// AppendEntries appends the rules of a shared chain as entries.
+func (c TableChain) AppendEntries(to []Entry) []Entry {
 	for _, r := range c.Rules {
 		to = append(to, Entry{Table: c.Table, Chain: c.Name, Rule: r})
 	}
@@ -58,14 +58,25 @@ func (t Tables) WriteTo(w io.Writer) (int64, error) {
 		chains := slices.Concat(t.Tables[table].Jumps, t.Tables[table].Chains)
 		b.WriteString("*" + table.String() + "\n")
 		for _, c := range chains {
-			b.Write(declaration(b.AvailableBuffer(), c.Name))
+			b.Write(AppendDeclaration(b.AvailableBuffer(), c.Name))
 		}
 		for _, c := range chains {
 			for _, r := range c.Rules {
-				b.Write(ruleLine(b.AvailableBuffer(), "-A ", c.Name, r, t.Family))
+				b.Write(AppendRule(b.AvailableBuffer(), "-A ", c.Name, r, t.Family))
 			}
 		}
 		b.WriteString("COMMIT\n")
 	}
 	return b.WriteTo(w)
+}
+
+// AppendRule appends the line by which command adds a rule to a chain or deletes it.
+func AppendRule(b []byte, command, chain string, r netfilter.Rule, f netfilter.Family) []byte {
+	b = append(append(append(b, command...), chain...), ' ')
+	return append(r.Append(b, f), '\n')
+}
+
+// AppendDeclaration appends the line that creates a chain, or empties it.
+func AppendDeclaration(b []byte, chain string) []byte {
+	return append(append(append(b, ':'), chain...), " - [0:0]\n"...)
 }
