@@ -9,9 +9,9 @@
 //     chains: large.go
 //   - what has to be written: change.go; what was written last: last_written.go; whether another
 //     process has written since: generation.go, otherwrites.go, nftproxy.go
-//   - what the kernel holds: kernel.go, kernel_state.go; one chain of it: chain_state.go; jumps from
-//     built-in chains: jumps.go; surplus copies of them: surplus.go; a table that cannot be read:
-//     unreadable.go
+//   - what the kernel holds: kernel.go, kernel_state.go; one chain of it: chain_state.go; jumps
+//     from built-in chains: jumps.go; surplus copies of them: surplus.go; a table that cannot be
+//     read: unreadable.go
 //   - the tools: tools.go; which variant: detect.go; iptables-restore: restore.go; iptables-save:
 //     save.go; iptables: command.go; nf_tables and counters by netlink: nft.go, nfacct.go
 //   - what gridproxy diff prints, in which order: difference.go; the lines of one chain:

@@ -64,8 +64,8 @@ type NameCounts struct {
 	Warnings   int // Services of which something is left out
 }
 
-// NewNode prepares to serve the DNS of this node. It returns an error if this machine has no netlink
-// to redirect queries with.
+// NewNode prepares to serve the DNS of this node. It returns an error if this machine has no
+// netlink to redirect queries with.
 func NewNode(c NodeConfig) (*Node, error) {
 	always := c.Options.WhenAway == options.AwayRefuse
 	redirect, err := dnsredirect.Open(dnsredirect.Config{Addrs: c.Options.Addresses, Permanent: always})
