@@ -137,7 +137,7 @@ func (d *daemon) newReporter() *event.Reporter {
 
 // serveDNS sets up the DNS of this node, if the options ask for it. Where this machine has no
 // netlink to redirect queries with, the daemon goes on without it. unmatched returns the families
-// of which the kernel lacks the match set.
+// whose match set the kernel lacks.
 func (d *daemon) serveDNS(o *options.Options, here topology.Host, reporter *event.Reporter, unmatched func() []rules.Family) {
 	if !o.DNS.Enabled {
 		return

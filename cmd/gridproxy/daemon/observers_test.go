@@ -191,7 +191,7 @@ func TestPortsOutliveAFailure(t *testing.T) {
 	}
 }
 
-// freePort is a port of 127.0.0.1 on which no process listens.
+// freePort returns a port of 127.0.0.1 on which no process listens.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

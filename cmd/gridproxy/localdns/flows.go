@@ -11,7 +11,7 @@ import (
 	"gridproxy/rules/dnsredirect"
 )
 
-// queryUnderWay is how long most answers take, but for slow names outside of the cluster; it is
+// queryUnderWay is how long most answers take, except those of slow names outside; it is
 // less than a server answers after it has left.
 const queryUnderWay = time.Second
 

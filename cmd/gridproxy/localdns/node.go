@@ -38,7 +38,7 @@ type NodeConfig struct {
 
 	Report       func(l slog.Level, reason, text string)   // logs, and sends an Event about this machine's Node
 	ReportNames  func(topology.Snapshot, topology.DNSView) // reports what is wrong with the names of Services
-	WithoutMatch func() []rules.Family                     // the families of which the kernel lacks the match of the rules
+	WithoutMatch func() []rules.Family                     // the families whose match the kernel lacks
 }
 
 // Node tells the DNS servers of this node what DNS says, and leads queries there. Names do not wait
@@ -61,7 +61,7 @@ type NameCounts struct {
 	Services   int // that have names
 	Collisions int // aliases that are not served, because an endpoint has that name
 	Unnamed    int // endpoints that have no names, because DNS has only so many of one Service
-	Warnings   int // Services of which something is left out
+	Warnings   int // Services that are not named in full
 }
 
 // NewNode prepares to serve the DNS of this node. It returns an error if this machine has no
@@ -120,7 +120,7 @@ func (n *Node) switched(p Path) {
 }
 
 // Synced remembers the topology keys that a sync read well, because they count for names too, and
-// of which families the kernel lacks the match of the rules.
+// the families whose match the kernel lacks.
 func (n *Node) Synced(r syncer.Result) {
 	if keys := r.View.LastKeys; keys != nil {
 		n.decided.Store(&keys)

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// named are the folders of which the names of identifiers are checked.
+// named has the folders whose identifiers are checked.
 var named = []string{"cmd", "rules", "topology", "controller"}
 
 // metaphors are words that do not say what a value holds.

@@ -32,8 +32,8 @@ func rendered(t interface{ Fatal(...any) }, tables Tables) string {
 	return b.String()
 }
 
-// plainly is every chain with its rules, without what iptables-save may print differently: the
-// order of chains, empty chains that are not ours, policies and line texts.
+// plainly returns every chain with its rules, but not what iptables-save may print in another way:
+// the order of chains, empty chains that are not ours, policies and line texts.
 func plainly(s netfilter.Saved) map[string][]netfilter.Rule {
 	all := map[string][]netfilter.Rule{}
 	for table := range s.Tables {
@@ -54,7 +54,7 @@ func plainly(s netfilter.Saved) map[string][]netfilter.Rule {
 	return all
 }
 
-// asWritten is what plainly must return for Tables.
+// asWritten returns what plainly must return for Tables.
 func asWritten(tables Tables) map[string][]netfilter.Rule {
 	all := map[string][]netfilter.Rule{}
 	for table := range tables.Tables {
