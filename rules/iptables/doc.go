@@ -6,7 +6,7 @@
 //   - what the daemon calls: backend.go; without writing: shadow.go; which families can be
 //     written: families.go; guarding loopback addresses: firewall.go
 //   - one run for one family: family_syncer.go, sync_run.go; its text: script.go; a Service of many
-//     chains: large.go
+//     chains: chunks.go
 //   - what has to be written: change.go; what was written last: last_written.go; whether another
 //     process has written since: generation.go, otherwrites.go, nftproxy.go
 //   - what the kernel holds: kernel.go, kernel_state.go; one chain of it: chain_state.go; jumps

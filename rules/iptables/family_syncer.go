@@ -54,9 +54,27 @@ type familySyncer struct {
 	kernelLimits
 }
 
-// write makes the kernel equal to want. Without verify it writes only what differs from what was
-// written last; if that fails, it reads the kernel back at once.
+// write makes the kernel equal to want, large Services after all others; see chunks.
 func (k *familySyncer) write(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
+	first := want
+	if k.last != nil { // otherwise only a read-back can tell what the kernel holds of them: see postpone
+		first, _, _ = k.towards(want, 0)
+	}
+	c, err := k.writeOnce(ctx, first, verify)
+	if err != nil || holdsServices(k.last, want) {
+		return c, err
+	}
+	return k.writeLarge(ctx, want, c)
+}
+
+// holdsServices reports whether last has all Services of want.
+func holdsServices(last *render.Desired, want render.Desired) bool {
+	return slices.Equal(last.Rules.Services, want.Rules.Services)
+}
+
+// writeOnce makes the kernel equal to want. Without verify it writes only what differs from what was
+// written last; if that fails, it reads the kernel back at once.
+func (k *familySyncer) writeOnce(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	k.unguarded = nil
 	if last != nil && !sameJumps(last.Options, want.Options) {
@@ -71,24 +89,10 @@ func (k *familySyncer) write(ctx context.Context, want render.Desired, verify bo
 	return k.verify(ctx, *last, want)
 }
 
-// verify reads the kernel back although it is known what was written last. If that is interrupted,
-// takes too long or cannot read a table, it falls back to follow: the kernel then surely holds the
-// changes, but maybe not the rest.
-func (k *familySyncer) verify(ctx context.Context, last, want render.Desired) (rules.Changes, error) {
-	reading, end := rules.Reading(ctx)
-	defer end()
-	limited, cancel := context.WithTimeout(reading, k.limit)
-	defer cancel()
-	c, err := k.rebuild(ctx, limited, &last, want)
-	if err == nil || k.last == nil || ctx.Err() != nil {
-		return c, err
-	}
-	if rules.Interrupted(limited) {
-		k.interrupted = true
-		return k.followOrRebuild(ctx, want)
-	}
-	k.logUnread(err)
-	return k.follow(ctx, want)
+// untouched reports whether the kernel surely holds what was written last. It starts no process.
+func (k *familySyncer) untouched() bool {
+	now, known := k.kernel.generation()
+	return known && k.mark.holds(now)
 }
 
 // followOrRebuild writes the change as follow does. If the kernel refuses it, it calls rebuild:
@@ -107,37 +111,6 @@ func (k *familySyncer) followOrRebuild(ctx context.Context, want render.Desired)
 		k.last = nil // the change may have been written in part
 	}
 	return c, err
-}
-
-// sameJumps reports whether the built-in chains have the same jumps of ours.
-func sameJumps(a, b render.Options) bool {
-	return a.LocalhostNodePorts == b.LocalhostNodePorts && a.LocalDNS == b.LocalDNS
-}
-
-// writeJumps writes want when NodePorts on loopback addresses, or the rules of local DNS, are
-// switched on or off. Their jumps are created or removed only after a successful read-back.
-// While a table cannot be read, they stay as they are and everything else is written.
-func (k *familySyncer) writeJumps(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
-	last := k.last
-	if verify || k.unread == "" {
-		c, err := k.rebuild(ctx, ctx, nil, want)
-		if !isUnreadable(err) {
-			return c, err
-		}
-		k.last = last
-		k.logUnread(err)
-	}
-	if want.Options.LocalhostNodePorts && !last.Options.LocalhostNodePorts {
-		k.unguarded = errors.New("cannot write the guard of loopback addresses, because a table cannot be read: " + k.unread)
-	}
-	want.Options.LocalhostNodePorts, want.Options.LocalDNS = last.Options.LocalhostNodePorts, last.Options.LocalDNS
-	return k.follow(ctx, want)
-}
-
-// untouched reports whether the kernel surely holds what was written last. It starts no process.
-func (k *familySyncer) untouched() bool {
-	now, known := k.kernel.generation()
-	return known && k.mark.holds(now)
 }
 
 // follow writes the difference between what was written last and want.
@@ -160,6 +133,26 @@ func (k *familySyncer) follow(ctx context.Context, want render.Desired) (rules.C
 	k.last = &want
 	k.rules = count
 	return run.changes, nil
+}
+
+// verify reads the kernel back although it is known what was written last. If that is interrupted,
+// takes too long or cannot read a table, it falls back to follow: the kernel then surely holds the
+// changes, but maybe not the rest.
+func (k *familySyncer) verify(ctx context.Context, last, want render.Desired) (rules.Changes, error) {
+	reading, end := rules.Reading(ctx)
+	defer end()
+	limited, cancel := context.WithTimeout(reading, k.limit)
+	defer cancel()
+	c, err := k.rebuild(ctx, limited, &last, want)
+	if err == nil || k.last == nil || ctx.Err() != nil {
+		return c, err
+	}
+	if rules.Interrupted(limited) {
+		k.interrupted = true
+		return k.followOrRebuild(ctx, want)
+	}
+	k.logUnread(err)
+	return k.follow(ctx, want)
 }
 
 // rebuild reads the kernel and writes what differs from want, whichever process wrote it. reading
@@ -224,13 +217,6 @@ func (k *familySyncer) countVerifyTime() func() {
 	return func() { k.verifyTime += host.ProcessorTime() - before }
 }
 
-// warnOfTrial warns of chains of a trial, which take precedence over ours. A trial that has ended
-// keeps serving its Services with stale endpoints. Its chains are not removed, because a running
-// trial looks the same.
-func warnOfTrial(log *slog.Logger) {
-	log.Warn("found chains of a gridproxy with --service-proxy-name; if it no longer runs here, run gridproxy cleanup with that flag, because its rules are stale but stay in force", "names", netfilter.GridNames.Prefix())
-}
-
 // tampered returns the different chains that another process changed: not those in which want
 // differs from what was written last. It returns nil if last is unknown.
 func tampered(different map[render.ChainID]bool, last *render.Desired, want render.Desired) []render.ChainID {
@@ -263,4 +249,36 @@ func (k *familySyncer) logRepair(repaired []render.ChainID) {
 		names = append(names, id.String())
 	}
 	k.log.Warn("repaired rules that another process changed", "chains", len(repaired), "first", names)
+}
+
+// warnOfTrial warns of chains of a trial, which take precedence over ours. A trial that has ended
+// keeps serving its Services with stale endpoints. Its chains are not removed, because a running
+// trial looks the same.
+func warnOfTrial(log *slog.Logger) {
+	log.Warn("found chains of a gridproxy with --service-proxy-name; if it no longer runs here, run gridproxy cleanup with that flag, because its rules are stale but stay in force", "names", netfilter.GridNames.Prefix())
+}
+
+// sameJumps reports whether the built-in chains have the same jumps of ours.
+func sameJumps(a, b render.Options) bool {
+	return a.LocalhostNodePorts == b.LocalhostNodePorts && a.LocalDNS == b.LocalDNS
+}
+
+// writeJumps writes want when NodePorts on loopback addresses, or the rules of local DNS, are
+// switched on or off. Their jumps are created or removed only after a successful read-back.
+// While a table cannot be read, they stay as they are and everything else is written.
+func (k *familySyncer) writeJumps(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
+	last := k.last
+	if verify || k.unread == "" {
+		c, err := k.rebuild(ctx, ctx, nil, want)
+		if !isUnreadable(err) {
+			return c, err
+		}
+		k.last = last
+		k.logUnread(err)
+	}
+	if want.Options.LocalhostNodePorts && !last.Options.LocalhostNodePorts {
+		k.unguarded = errors.New("cannot write the guard of loopback addresses, because a table cannot be read: " + k.unread)
+	}
+	want.Options.LocalhostNodePorts, want.Options.LocalDNS = last.Options.LocalhostNodePorts, last.Options.LocalDNS
+	return k.follow(ctx, want)
 }

@@ -3,6 +3,7 @@ package iptables
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
@@ -44,6 +45,22 @@ func (run *syncRun) take(c change) error {
 	run.script.take(c)
 	run.pending += len(c.create)
 	return nil
+}
+
+// dependenciesFirst puts the endpoints' chains of one Service port before those that lead to them,
+// so that a restore only creates chains that lead to existing ones.
+func dependenciesFirst(chains []render.TableChain, n netfilter.Naming) []render.TableChain {
+	isEndpoint := func(c render.TableChain) int {
+		if isEndpointChain(n, c.Name) {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedStableFunc(slices.Values(chains), func(a, b render.TableChain) int { return isEndpoint(a) - isEndpoint(b) })
+}
+
+func isEndpointChain(n netfilter.Naming, chain string) bool {
+	return strings.HasPrefix(chain, n.Chain(netfilter.PrefixEndpoint))
 }
 
 // late keeps new chains that lead to shared ones, such as KUBE-SERVICES of IPVS mode, from being

@@ -3,7 +3,6 @@ package iptables
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"gridproxy/rules"
@@ -183,50 +182,30 @@ func (ks *kernelState) leaveOut(b render.Block) {
 	}
 }
 
-// dependenciesFirst puts the endpoints' chains of one Service port before those that lead to them,
-// so that a restore only creates chains that lead to existing ones.
-func dependenciesFirst(chains []render.TableChain, n netfilter.Naming) []render.TableChain {
-	isEndpoint := func(c render.TableChain) int {
-		if isEndpointChain(n, c.Name) {
-			return 0
-		}
-		return 1
-	}
-	return slices.SortedStableFunc(slices.Values(chains), func(a, b render.TableChain) int { return isEndpoint(a) - isEndpoint(b) })
-}
-
-func isEndpointChain(n netfilter.Naming, chain string) bool {
-	return strings.HasPrefix(chain, n.Chain(netfilter.PrefixEndpoint))
-}
-
 // soon asks for the next chunk at once, after what the caller puts first.
 const soon = time.Nanosecond
 
-// writeInChunks writes want as write does, but large Services after all others. With pause it
-// writes one chunk of them and asks to be called again, so that newer changes of others do not
-// wait.
-func (k *familySyncer) writeInChunks(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
-	first := want
-	if k.last != nil { // otherwise only a read-back can tell what the kernel holds of them: see postpone
-		first, _, _ = k.towards(want, 0)
-	}
-	total, err := k.write(ctx, first, verify)
-	for err == nil && !slices.Equal(k.last.Rules.Services, want.Rules.Services) {
+// writeLarge writes what is left of want in chunks, after c. With pause it writes one chunk and asks
+// to be called again, so that newer changes of others do not wait.
+func (k *familySyncer) writeLarge(ctx context.Context, want render.Desired, c rules.Changes) (rules.Changes, error) {
+	for !holdsServices(k.last, want) {
 		next, left, ended := k.towards(want, k.chunks.size)
 		if !k.behind {
 			k.log.Info("writing large Services in chunks, after all others", "portsLeft", left)
 		}
 		k.behind = left > 0
-		var c rules.Changes
-		c, err = k.follow(ctx, next)
+		chunk, err := k.follow(ctx, next)
 		k.ended = ended
-		total.Chains += c.Chains
-		total.Rules += c.Rules
-		total.Late = true
-		if err == nil && left > 0 && k.pause {
-			total.Again = soon
-			break
+		c.Chains += chunk.Chains
+		c.Rules += chunk.Rules
+		c.Late = true
+		if err != nil {
+			return c, err
+		}
+		if left > 0 && k.pause {
+			c.Again = soon
+			return c, nil
 		}
 	}
-	return total, err
+	return c, nil
 }
