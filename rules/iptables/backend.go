@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/refusal"
 	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
@@ -32,12 +33,18 @@ type Config struct {
 type Backend struct {
 	config   Config
 	variant  netfilter.Variant
-	families *families[*familySyncer] // not open yet
-	syncers  []*familySyncer          // open, sorted by Family
-	opened   bool                     // families were tried since the last Sync
-	pause    bool                     // see Pause
-	acct     bool                     // the nfacct objects exist
-	general  fileID                   // of the program iptables, as last seen
+	families *families[*openFamily] // not open yet
+	syncers  []*openFamily          // sorted by Family
+	opened   bool                   // families were tried since the last Sync
+	pause    bool                   // see Pause
+	acct     bool                   // the nfacct objects exist
+	general  fileID                 // of the program iptables, as last seen
+}
+
+// openFamily is an address family that can be written.
+type openFamily struct {
+	*familySyncer
+	refusals *refusal.Refusals // of the familySyncer
 }
 
 // New finds the tools and probes what they and the kernel can do, in chains that it removes again.
@@ -48,7 +55,7 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{config: c, variant: variant}
-	b.families = newFamilies(c, variant, b.openSyncer)
+	b.families = newFamilies(c, variant, b.openFamily)
 	if b.syncers, err = b.families.start(ctx); err != nil {
 		return nil, err
 	}
@@ -57,16 +64,17 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 	return b, nil
 }
 
-func (b *Backend) openSyncer(ctx context.Context, f netfilter.Family) (*familySyncer, error) {
+func (b *Backend) openFamily(ctx context.Context, f netfilter.Family) (*openFamily, error) {
 	k, err := openKernel(ctx, b.variant, f)
 	if err != nil {
 		return nil, err
 	}
-	opened := &familySyncer{
+	syncer := &familySyncer{
 		kernel: k, limit: readLimit, chunks: defaultChunks(b.variant), pause: b.pause, committed: b.committed,
 		log: b.config.Log.With("family", f.String(), "variant", string(b.variant)),
 	}
-	return opened, opened.probe(ctx, b.config.options(f, false, false))
+	opened := &openFamily{familySyncer: syncer, refusals: refusal.New(syncer, syncer.log)}
+	return opened, opened.refusals.Probe(ctx, b.config.options(f, false, false))
 }
 
 // Open tries to open the families that are not open yet. Without verify it skips a family whose
@@ -76,7 +84,7 @@ func (b *Backend) Open(ctx context.Context, verify bool) {
 	b.opened = true
 	more := b.families.try(ctx, verify, len(b.syncers) > 0)
 	b.syncers = append(b.syncers, more...)
-	slices.SortFunc(b.syncers, func(a, b *familySyncer) int { return cmp.Compare(a.kernel.family, b.kernel.family) })
+	slices.SortFunc(b.syncers, func(a, b *openFamily) int { return cmp.Compare(a.kernel.family, b.kernel.family) })
 	b.warnOfOtherVariant(ctx, more, readLimit)
 }
 
@@ -118,7 +126,7 @@ func (c Config) options(f netfilter.Family, randomFully, nfacct bool) render.Opt
 
 // warnOfOtherVariant logs a warning if a service proxy has written with the other variant: packets
 // traverse the rules of both.
-func (b *Backend) warnOfOtherVariant(ctx context.Context, syncers []*familySyncer, limit time.Duration) {
+func (b *Backend) warnOfOtherVariant(ctx context.Context, syncers []*openFamily, limit time.Duration) {
 	reading, cancel := inTime(ctx, limit)
 	defer cancel()
 	for _, k := range syncers {
@@ -162,7 +170,7 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 			k.lookForNFTProxy(b.config.Names)
 		}
 	}
-	unknown := slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.last == nil })
+	unknown := slices.ContainsFunc(b.syncers, func(k *openFamily) bool { return k.last == nil })
 	if verify || unknown || !b.acct {
 		b.ensureCounters()
 	}
@@ -182,8 +190,8 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 		total.Late = total.Late || c.Late
 		total.WriteTime += c.WriteTime
 		total.Again = max(total.Again, c.Again)
-		total.Interrupted = total.Interrupted || k.interrupted
-		total.VerifyTime += k.verifyTime
+		total.Interrupted = total.Interrupted || c.Interrupted || k.interrupted
+		total.VerifyTime += c.VerifyTime + k.verifyTime
 		total.Unguarded = errors.Join(total.Unguarded, k.unguarded)
 		total.Families[k.kernel.family].Err, k.failed = err, err
 	}
@@ -196,18 +204,18 @@ func (b *Backend) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 // waiting returns the families that a Sync without verify skips: failed ones, while another one
 // works.
 func (b *Backend) waiting(verify bool) (skip rules.FamilySet) {
-	works := slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.failed == nil })
+	works := slices.ContainsFunc(b.syncers, func(k *openFamily) bool { return k.failed == nil })
 	for _, k := range b.syncers {
 		skip[k.kernel.family] = !verify && works && k.failed != nil
 	}
 	return skip
 }
 
-func (b *Backend) syncOne(ctx context.Context, k *familySyncer, want rules.Ruleset, verify bool) (c rules.Changes, err error) {
+func (b *Backend) syncOne(ctx context.Context, k *openFamily, want rules.Ruleset, verify bool) (c rules.Changes, err error) {
 	f := k.kernel.family
 	if err = k.refresh(ctx, verify); err == nil {
 		o := b.config.options(f, k.kernel.version.randomFully(), b.acct)
-		c, err = k.sync(ctx, render.Desired{Rules: want, Options: o.For(want)}, verify)
+		c, err = k.refusals.Sync(ctx, render.Desired{Rules: want, Options: o.For(want)}, verify)
 	}
 	if err != nil {
 		err = fmt.Errorf("syncing %s with iptables-%s: %w", f, b.variant, err)
@@ -249,7 +257,38 @@ func (b *Backend) committed(before, commits uint32) {
 
 // Trial reports whether the last read-back found chains of a gridproxy with --service-proxy-name.
 func (b *Backend) Trial() bool {
-	return slices.ContainsFunc(b.syncers, func(k *familySyncer) bool { return k.trial })
+	return slices.ContainsFunc(b.syncers, func(k *openFamily) bool { return k.trial })
+}
+
+// Quarantine lists the Services that the kernel refused in the last successful Sync, by family.
+func (b *Backend) Quarantine() []refusal.Quarantined {
+	var all []refusal.Quarantined
+	for _, k := range b.syncers {
+		all = append(all, k.refusals.Quarantined()...)
+	}
+	return all
+}
+
+// WithoutLocalDNS returns the families whose kernel lacks xt_set: the rules of local DNS are left
+// out.
+func (b *Backend) WithoutLocalDNS() []netfilter.Family {
+	return b.familiesThat((*refusal.Refusals).WithoutLocalDNS)
+}
+
+// WithoutAffinity returns the families whose kernel cannot keep a client at its endpoint.
+func (b *Backend) WithoutAffinity() []netfilter.Family {
+	return b.familiesThat((*refusal.Refusals).WithoutAffinity)
+}
+
+// familiesThat returns the open families for which is returns true.
+func (b *Backend) familiesThat(is func(*refusal.Refusals) bool) []netfilter.Family {
+	var all []netfilter.Family
+	for _, k := range b.syncers {
+		if is(k.refusals) {
+			all = append(all, k.kernel.family)
+		}
+	}
+	return all
 }
 
 // RuleCount is how many rules of ours a table holds.

@@ -22,7 +22,7 @@ func NewCleaner(c Config) *Backend {
 	if variant != netfilter.VariantLegacy {
 		variant = netfilter.VariantNFT // both are cleaned, this one first
 	}
-	return &Backend{config: c, variant: variant, families: newFamilies[*familySyncer](c, variant, nil)}
+	return &Backend{config: c, variant: variant, families: newFamilies[*openFamily](c, variant, nil)}
 }
 
 // Cleanup removes our chains and the jumps to them, kube-proxy's too, from both families and from

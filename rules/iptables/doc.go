@@ -8,17 +8,15 @@
 //   - one run for one family: family_syncer.go, sync_run.go; its text: script.go; a Service of many
 //     chains: chunks.go
 //   - what has to be written: change.go; what was written last: last_written.go; whether another
-//     process has written since: generation.go, otherwrites.go, nftproxy.go
+//     process has written since: generation.go, other_writes.go
 //   - what the kernel holds: kernel.go, kernel_state.go; one chain of it: chain_state.go; jumps
 //     from built-in chains: jumps.go; surplus copies of them: surplus.go; a table that cannot be
 //     read: unreadable.go
 //   - the tools: tools.go; which variant: detect.go; iptables-restore: restore.go; iptables-save:
-//     save.go; iptables: command.go; nf_tables and counters by netlink: nft.go, nfacct.go
+//     save.go; iptables: command.go; nf_tables and counters by netlink: nft.go
 //   - what gridproxy diff prints, in which order: difference.go; the lines of one chain:
 //     recorded_state.go
-//   - Services that the kernel refuses: isolate.go, bisect.go, suspects.go, scratch.go,
-//     quarantine.go, last_good.go; what it lacks: ability.go; what its rules say of that:
-//     evidence.go
+//   - Services that the kernel refuses: package refusal
 //   - cleaning up after ourselves and kube-proxy: cleanup.go, leftover.go
 //
 // Invariant: the driver writes only chains that netfilter.Naming.IsOurs names and jumps to them. A

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/refusal"
 	"gridproxy/rules/netfilter"
 )
 
@@ -173,5 +174,5 @@ func whetherMissing(err error) error {
 
 // isHopeless reports whether waiting cannot help: a permission or a needed match is missing.
 func isHopeless(err error) bool {
-	return strings.Contains(err.Error(), "Permission denied") || errors.As(err, new(missingMatchError))
+	return strings.Contains(err.Error(), "Permission denied") || errors.As(err, new(refusal.MissingMatchError))
 }

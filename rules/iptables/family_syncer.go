@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -50,17 +51,15 @@ type familySyncer struct {
 	others    rules.OtherWrites // see Backend.OtherWrites
 	nftProxy  bool              // see lookForNFTProxy
 	unguarded error             // see rules.Changes
-
-	kernelLimits
 }
 
-// write makes the kernel equal to want, large Services after all others; see chunks.
-func (k *familySyncer) write(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
+// Sync makes the kernel equal to want, large Services after all others; see chunks.
+func (k *familySyncer) Sync(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
 	first := want
 	if k.last != nil { // otherwise only a read-back can tell what the kernel holds of them: see postpone
 		first, _, _ = k.towards(want, 0)
 	}
-	c, err := k.writeOnce(ctx, first, verify)
+	c, err := k.write(ctx, first, verify)
 	if err != nil || holdsServices(k.last, want) {
 		return c, err
 	}
@@ -72,9 +71,9 @@ func holdsServices(last *render.Desired, want render.Desired) bool {
 	return slices.Equal(last.Rules.Services, want.Rules.Services)
 }
 
-// writeOnce makes the kernel equal to want. Without verify it writes only what differs from what was
+// write makes the kernel equal to want. Without verify it writes only what differs from what was
 // written last; if that fails, it reads the kernel back at once.
-func (k *familySyncer) writeOnce(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
+func (k *familySyncer) write(ctx context.Context, want render.Desired, verify bool) (rules.Changes, error) {
 	last := k.last
 	k.unguarded = nil
 	if last != nil && !sameJumps(last.Options, want.Options) {
@@ -249,6 +248,24 @@ func (k *familySyncer) logRepair(repaired []render.ChainID) {
 		names = append(names, id.String())
 	}
 	k.log.Warn("repaired rules that another process changed", "chains", len(repaired), "first", names)
+}
+
+// Try writes an input that takes some commits.
+func (k *familySyncer) Try(ctx context.Context, input []byte, commits uint32) error {
+	before, known := k.kernel.generation()
+	err := k.kernel.restore.run(ctx, input)
+	switch after, _ := k.kernel.generation(); {
+	case err == nil:
+		k.committed(before, commits)
+	case known && after != before:
+		k.committed(before, 1) // nat was committed, then filter was refused
+	}
+	return err
+}
+
+// NAT yields what iptables-save prints of table nat.
+func (k *familySyncer) NAT(ctx context.Context) iter.Seq2[netfilter.Line, error] {
+	return k.kernel.save.lines(ctx, netfilter.NAT.String(), netfilter.NAT)
 }
 
 // warnOfTrial warns of chains of a trial, which take precedence over ours. A trial that has ended

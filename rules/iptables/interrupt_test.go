@@ -94,8 +94,8 @@ func TestRefusedWithoutReading(t *testing.T) {
 		until, end := context.WithCancel(t.Context())
 		end()
 		c, err := b.Sync(rules.WithReading(t.Context(), until), after, true)
-		if err != nil || len(b.syncers[0].quarantine) > 0 {
-			t.Errorf("%v, %+v, in quarantine: %v; want everything repaired", err, c, b.syncers[0].quarantine)
+		if err != nil || len(b.Quarantine()) > 0 {
+			t.Errorf("%v, %+v, in quarantine: %v; want everything repaired", err, c, b.Quarantine())
 		}
 		wantEqual(t, t, b, after)
 	})

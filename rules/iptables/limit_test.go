@@ -92,7 +92,7 @@ func TestStartHasALimit(t *testing.T) {
 				return
 			}
 			var log strings.Builder
-			b := &Backend{variant: netfilter.VariantLegacy, syncers: []*familySyncer{{kernel: &kernel{family: netfilter.IPv4}, log: slog.New(slog.NewTextHandler(&log, nil))}}}
+			b := &Backend{variant: netfilter.VariantLegacy, syncers: []*openFamily{{familySyncer: &familySyncer{kernel: &kernel{family: netfilter.IPv4}, log: slog.New(slog.NewTextHandler(&log, nil))}}}}
 			b.warnOfOtherVariant(t.Context(), b.syncers, 50*time.Millisecond)
 			if !strings.Contains(log.String(), "reading the rules took more than 50ms") {
 				t.Errorf("of the other variant it is said: %q", log.String())

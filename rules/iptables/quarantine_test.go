@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/refusal"
 	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 
@@ -87,12 +88,12 @@ func TestRefusedServiceIsFound(t *testing.T) {
 					}
 					calls(t, kernel)
 					mustSync(t, b, ruleset(after), false)
-					if n := calls(t, kernel); n > maxRestores {
+					if n := calls(t, kernel); n > refusal.MaxRestores {
 						t.Errorf("%d restores, want at most 20", n)
 					}
 					wantRejecting(t, b, ruleset(after), 23)
 					list := b.Quarantine()
-					if len(list) != 1 || list[0].Service != after[23].Name || list[0].Kept || list[0].Reason == "" || len(list[0].Reason) > maxReason {
+					if len(list) != 1 || list[0].Service != after[23].Name || list[0].Kept || list[0].Reason == "" || len(list[0].Reason) > refusal.MaxReason {
 						t.Errorf("quarantined: %+v", list)
 					}
 					mustSync(t, b, ruleset(after), false)
@@ -191,7 +192,7 @@ func TestManyRefusedServices(t *testing.T) {
 	for range 10 {
 		calls(t, kernel)
 		_, err := trySync(t, b, ruleset(list), true)
-		if n := calls(t, kernel); n > maxRestores {
+		if n := calls(t, kernel); n > refusal.MaxRestores {
 			t.Errorf("%d restores in one sync", n)
 		}
 		if err == nil {

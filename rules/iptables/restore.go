@@ -5,15 +5,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
+	"gridproxy/rules/iptables/refusal"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology/excerpt"
 )
@@ -48,7 +47,7 @@ func (r restorer) run(ctx context.Context, input []byte) error {
 	if ctxErr := context.Cause(ctx); ctxErr != nil {
 		err = errors.Join(err, ctxErr)
 	}
-	return newRestoreError(r.path, input, output.String(), err)
+	return refusal.NewError(r.path, input, output.String(), err)
 }
 
 // Restore writes one input with iptables-restore --noflush, also in a family that is not open.
@@ -57,7 +56,7 @@ func (r restorer) run(ctx context.Context, input []byte) error {
 func (b *Backend) Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error) {
 	tool := restorer{path: toolName(b.variant, f, "-restore"), limit: commandLimit}
 	err = tool.run(ctx, []byte(input))
-	var refused *RestoreError
+	var refused *refusal.Error
 	return errors.As(err, &refused) && strings.Contains(refused.Output, "xtables lock"), err
 }
 
@@ -72,57 +71,4 @@ func logInput(ctx context.Context, log *slog.Logger, input []byte) {
 	if log.Enabled(ctx, levelInput) {
 		log.Log(ctx, levelInput, messageInput, "input", string(input))
 	}
-}
-
-// RestoreError says which line of its input iptables-restore refused.
-type RestoreError struct {
-	Tool   string
-	Line   int    // of the input, from 1; 0 = unknown
-	Text   string // that line; iptables-nft-restore may name one shortly after the wrong one
-	Output string // what the tool printed
-	Err    error
-
-	input []byte
-}
-
-func (e *RestoreError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %v", e.Tool, e.Err)
-	if e.Output != "" {
-		fmt.Fprintf(&b, ": %s", e.Output)
-	}
-	if e.Text != "" {
-		fmt.Fprintf(&b, " (line %d is %q)", e.Line, e.Text)
-	}
-	return b.String()
-}
-
-// Unwrap returns the error of running the tool.
-func (e *RestoreError) Unwrap() error { return e.Err }
-
-// failedLine finds the line number in the output of either variant: "line 2 failed", "line 2:
-// RULE_APPEND failed", "Error occurred at line: 2".
-var failedLine = regexp.MustCompile(`line:? (\d+)`)
-
-func newRestoreError(tool string, input []byte, output string, err error) *RestoreError {
-	e := &RestoreError{Tool: tool, Output: excerpt.Message(strings.Join(strings.Fields(output), " ")), Err: err, input: input}
-	if m := failedLine.FindStringSubmatch(output); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			e.Line, e.Text = n, lineOf(input, n)
-		}
-	}
-	return e
-}
-
-// lineOf returns line n of text, from 1; "" = text has fewer lines.
-func lineOf(text []byte, n int) string {
-	for range n - 1 {
-		i := bytes.IndexByte(text, '\n')
-		if i < 0 {
-			return ""
-		}
-		text = text[i+1:]
-	}
-	line, _, _ := bytes.Cut(text, []byte("\n"))
-	return string(line)
 }

@@ -3,11 +3,13 @@ package iptables
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/refusal"
 	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
@@ -133,10 +135,10 @@ func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (find
 	w := render.Desired{Rules: want, Options: o.For(want)}
 	w.Options.FewComments = false // a difference tells its Services by them; they are not compared
 	found, evidence, err := r.compareWith(ctx, w)
-	if err == nil && evidence.any() {
+	if err == nil && evidence.Any() {
 		c.Log.Warn("the kernel refuses some Services in part or whole; comparing with what is in force instead",
-			"family", o.Family.String(), "quarantined", len(evidence.Quarantined), "withoutAffinity", len(evidence.WithoutAffinity), "withoutIPVS", evidence.withoutIPVS)
-		found, _, err = r.compareWith(ctx, evidence.apply(w))
+			"family", o.Family.String(), "quarantined", len(evidence.Quarantined), "withoutAffinity", len(evidence.WithoutAffinity), "withoutIPVS", evidence.WithoutIPVS)
+		found, _, err = r.compareWith(ctx, evidence.Apply(w))
 	}
 	if err != nil {
 		return findings{}, err
@@ -145,8 +147,8 @@ func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (find
 }
 
 // compareWith reads the kernel once.
-func (r reader) compareWith(ctx context.Context, w render.Desired) (*recordedState, Evidence, error) {
-	evidence := newEvidence()
+func (r reader) compareWith(ctx context.Context, w render.Desired) (*recordedState, refusal.Evidence, error) {
+	evidence := refusal.NewEvidence()
 	found, err := newRecordedState(ctx, w)
 	if err != nil {
 		return nil, evidence, err
@@ -157,10 +159,33 @@ func (r reader) compareWith(ctx context.Context, w render.Desired) (*recordedSta
 		}
 		found.read(line)
 		if w.Options.Names.IsOurs(line.Table, line.Chain) {
-			evidence.read(line)
+			evidence.Read(line)
 		}
 	}
 	return found, evidence, nil
+}
+
+// ReadEvidence reads Evidence from this machine's rules, of both families. It writes nothing. A
+// family without tools has no rules.
+func ReadEvidence(ctx context.Context, v netfilter.Variant, n netfilter.Naming) (refusal.Evidence, error) {
+	found := refusal.NewEvidence()
+	var errs []error
+	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+		path, err := findTool(toolName(v, f, "-save"))
+		if err != nil {
+			continue
+		}
+		for line, err := range (saver{path: path, family: f}).lines(ctx, "") {
+			if err != nil {
+				errs = append(errs, fmt.Errorf("reading the rules of %s: %w", f, err))
+				break
+			}
+			if n.IsOurs(line.Table, line.Chain) {
+				found.Read(line)
+			}
+		}
+	}
+	return found, errors.Join(errs...)
 }
 
 // Cleanup does nothing, because nothing was written.

@@ -1,4 +1,4 @@
-package iptables
+package refusal
 
 import (
 	"bytes"
@@ -70,7 +70,7 @@ func addedLines(input []byte) map[string]int {
 
 // hints returns the suspects that an error points at: the owner of its line and, because it may
 // be one line late, that of the line before. A COMMIT points at no Service.
-func (s suspects) hints(e *RestoreError) []int {
+func (s suspects) hints(e *Error) []int {
 	var hints []int
 	if e.Text == "COMMIT" {
 		return nil

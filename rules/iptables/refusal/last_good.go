@@ -1,4 +1,4 @@
-package iptables
+package refusal
 
 import (
 	"net/netip"

@@ -1,4 +1,4 @@
-package iptables
+package refusal
 
 import (
 	"context"
@@ -55,10 +55,10 @@ func probeInput(list []netfilter.Rule, f netfilter.Family, n netfilter.Naming) [
 var errNoRules = errors.New("the kernel accepts no rule at all")
 
 // ask finds out what this kernel lacks. An error means that the answer is not known.
-func (k *familySyncer) ask(ctx context.Context, o render.Options) (lacks, error) {
+func (r *Refusals) ask(ctx context.Context, o render.Options) (lacks, error) {
 	takes := func(list ...netfilter.Rule) (bool, error) {
-		err := k.scratch(ctx, probeInput(list, o.Family, o.Names))
-		if err != nil && refusal(err) == nil {
+		err := r.scratch(ctx, probeInput(list, o.Family, o.Names))
+		if err != nil && refusalOf(err) == nil {
 			return false, err
 		}
 		return err == nil, nil
@@ -85,17 +85,17 @@ func (k *familySyncer) ask(ctx context.Context, o render.Options) (lacks, error)
 	return found, nil
 }
 
-// know probes the kernel once. With again it probes again if the kernel lacked something. The error
+// learnLacks probes the kernel once. With again it probes again if the kernel lacked something. The error
 // says that the kernel lacks a match that every Service needs. While the kernel gives no answer, it
 // is assumed to have every match: a rule that it then refuses is an error of its own.
-func (k *familySyncer) know(ctx context.Context, o render.Options, again bool) error {
-	if !k.asked || again && k.lacks != (lacks{}) || k.lacks.statistic || o.LocalDNS.IsValid() && !k.askedSet {
-		now, err := k.ask(ctx, o)
+func (r *Refusals) learnLacks(ctx context.Context, o render.Options, again bool) error {
+	if !r.asked || again && r.lacks != (lacks{}) || r.lacks.statistic || o.LocalDNS.IsValid() && !r.askedSet {
+		now, err := r.ask(ctx, o)
 		if err != nil {
-			k.log.Debug("cannot probe which matches this kernel has", "err", err)
+			r.log.Debug("cannot probe which matches this kernel has", "err", err)
 			return nil
 		}
-		if !k.told || now != k.lacks || o.LocalDNS.IsValid() && !k.askedSet {
+		if !r.told || now != r.lacks || o.LocalDNS.IsValid() && !r.askedSet {
 			has := []any{"statistic", !now.statistic, "recent", !now.recent, "sctp", !now.sctp}
 			if o.IPVS {
 				has = append(has, "ipvs", !now.ipvs)
@@ -103,19 +103,19 @@ func (k *familySyncer) know(ctx context.Context, o render.Options, again bool) e
 			if o.LocalDNS.IsValid() {
 				has = append(has, "set", !now.set)
 			}
-			k.log.Info("matches that this kernel has", has...)
+			r.log.Info("matches that this kernel has", has...)
 		}
-		k.asked, k.told, k.lacks, k.askedSet = true, true, now, o.LocalDNS.IsValid()
+		r.asked, r.told, r.lacks, r.askedSet = true, true, now, o.LocalDNS.IsValid()
 	}
-	if k.lacks.statistic {
-		return missingMatchError{fmt.Errorf("this kernel lacks the match statistic, which spreads connections over endpoints: "+
+	if r.lacks.statistic {
+		return MissingMatchError{fmt.Errorf("this kernel lacks the match statistic, which spreads connections over endpoints: "+
 			"load the module xt_statistic on this machine (modprobe xt_statistic), or boot a kernel that has it; %s is not served", o.Family)}
 	}
 	return nil
 }
 
-// missingMatchError says that a kernel lacks a match that no Service can be served without.
-type missingMatchError struct{ error }
+// MissingMatchError says that a kernel lacks a match without which no Service can be served.
+type MissingMatchError struct{ error }
 
 // optionsFor returns o for a kernel that lacks matches.
 func optionsFor(o render.Options, l lacks) render.Options {
@@ -129,10 +129,10 @@ func optionsFor(o render.Options, l lacks) render.Options {
 // startProbeLimit bounds the first probe, which delays /livez. The first sync probes again.
 const startProbeLimit = 10 * time.Second
 
-// probe asks the kernel what it lacks, before anything is written. Its error is that of know.
-func (k *familySyncer) probe(ctx context.Context, o render.Options) error {
+// Probe asks the kernel what it lacks, before anything is written. Its error is that of learnLacks.
+func (r *Refusals) Probe(ctx context.Context, o render.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, startProbeLimit)
 	defer cancel()
-	defer k.endScratch(ctx, o.Names)
-	return k.know(ctx, o, false)
+	defer r.endScratch(ctx, o.Names)
+	return r.learnLacks(ctx, o, false)
 }

@@ -1,4 +1,4 @@
-package iptables
+package refusal
 
 import (
 	"maps"
@@ -9,19 +9,17 @@ import (
 	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxReason bounds the reason of a quarantine in bytes, because tools print texts of any length.
-const maxReason = 200
+// MaxReason bounds the reason of a quarantine in bytes, because tools print texts of any length.
+const MaxReason = 200
 
 // Quarantined is one port of a Service whose rules the kernel refuses.
 type Quarantined struct {
 	Service topology.ServicePortName
 	Family  netfilter.Family
 	Kept    bool   // its last good rules stay, as for default/kubernetes; otherwise its addresses are rejected
-	Reason  string // at most 200 bytes
+	Reason  string // at most MaxReason bytes
 }
 
 // treatment is what is written instead of a Service that the kernel refuses.
@@ -115,16 +113,11 @@ func hasFrontend(s *rules.Service, f netfilter.Family) bool {
 	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == netfilter.IPv6) })
 }
 
-// kubernetes returns the name of the API server's Service, without which a node learns nothing.
-func kubernetes() types.NamespacedName {
-	return types.NamespacedName{Namespace: "default", Name: "kubernetes"}
-}
-
 // isKubernetes reports whether a Service is the API server's.
 func isKubernetes(name topology.ServicePortName) bool { return name.NamespacedName == kubernetes() }
 
 // reasonOf returns what the tool printed, short enough for an Event.
-func reasonOf(e *RestoreError) string {
+func reasonOf(e *Error) string {
 	text := e.Output
 	if text == "" {
 		text = e.Err.Error()
@@ -132,7 +125,7 @@ func reasonOf(e *RestoreError) string {
 	if e.Text != "" {
 		text += ": " + e.Text
 	}
-	return cut(strings.ToValidUTF8(text, "?"), maxReason)
+	return cut(strings.ToValidUTF8(text, "?"), MaxReason)
 }
 
 // cut shortens a text to limit bytes.
@@ -142,35 +135,4 @@ func cut(text string, limit int) string {
 	}
 	const dots = "…"
 	return strings.ToValidUTF8(text[:limit-len(dots)], "") + dots
-}
-
-// Quarantine lists the Services that the kernel refused in the last successful Sync, by family.
-func (b *Backend) Quarantine() []Quarantined {
-	var all []Quarantined
-	for _, k := range b.syncers {
-		all = append(all, k.refused...)
-	}
-	return all
-}
-
-// WithoutLocalDNS returns the families whose kernel lacks xt_set: the rules of local DNS are
-// left out.
-func (b *Backend) WithoutLocalDNS() []netfilter.Family {
-	return b.lacking(func(l lacks) bool { return l.set })
-}
-
-// WithoutAffinity returns the families whose kernel cannot keep a client at its endpoint.
-func (b *Backend) WithoutAffinity() []netfilter.Family {
-	return b.lacking(func(l lacks) bool { return l.recent })
-}
-
-// lacking returns the families whose kernel lacks a match.
-func (b *Backend) lacking(match func(lacks) bool) []netfilter.Family {
-	var all []netfilter.Family
-	for _, k := range b.syncers {
-		if match(k.lacks) {
-			all = append(all, k.kernel.family)
-		}
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package iptables
+package refusal
 
 import (
 	"context"
@@ -99,45 +99,37 @@ func scratchRemoval(n netfilter.Naming) (input []byte) {
 	return input
 }
 
-// scratch writes scratch chains. Its error is that of restorer.run.
-func (k *familySyncer) scratch(ctx context.Context, input []byte) error {
-	k.scratched = true
-	return k.try(ctx, input, uint32(len(scratchTables)))
+// scratch writes scratch chains.
+func (r *Refusals) scratch(ctx context.Context, input []byte) error {
+	r.scratched = true
+	return r.try(ctx, input, uint32(len(scratchTables)))
 }
 
-// try writes an input that takes some commits. Its error is that of restorer.run.
-func (k *familySyncer) try(ctx context.Context, input []byte, commits uint32) error {
-	k.spent++
-	before, known := k.kernel.generation()
-	err := k.kernel.restore.run(ctx, input)
-	switch after, _ := k.kernel.generation(); {
-	case err == nil:
-		k.committed(before, commits)
-	case known && after != before:
-		k.committed(before, 1) // nat was committed, then filter was refused
-	}
-	return err
+// try writes an input that takes some commits, and counts it.
+func (r *Refusals) try(ctx context.Context, input []byte, commits uint32) error {
+	r.spent++
+	return r.inner.Try(ctx, input, commits)
 }
 
 // tryServices tries the rules of Services in the scratch chains, or in their own chains.
-func (k *familySyncer) tryServices(ctx context.Context, list []*rules.Service, o render.Options, inPlace bool) (owner map[int]int, err error) {
+func (r *Refusals) tryServices(ctx context.Context, list []*rules.Service, o render.Options, inPlace bool) (owner map[int]int, err error) {
 	if inPlace {
 		input, owner := placeInput(list, o)
-		return owner, k.try(ctx, input, 1)
+		return owner, r.try(ctx, input, 1)
 	}
 	input, owner := scratchInput(list, o)
-	return owner, k.scratch(ctx, input)
+	return owner, r.scratch(ctx, input)
 }
 
 // endScratch removes the scratch chains. If that fails, the next verify removes them.
-func (k *familySyncer) endScratch(ctx context.Context, names netfilter.Naming) {
-	if !k.scratched {
+func (r *Refusals) endScratch(ctx context.Context, names netfilter.Naming) {
+	if !r.scratched {
 		return
 	}
-	err := k.scratch(ctx, scratchRemoval(names))
-	k.spent--
+	err := r.scratch(ctx, scratchRemoval(names))
+	r.spent--
 	if err != nil {
-		k.log.Warn("cannot remove the scratch chains now; the next verify removes them", "err", err)
+		r.log.Warn("cannot remove the scratch chains now; the next verify removes them", "err", err)
 	}
-	k.scratched = false
+	r.scratched = false
 }
