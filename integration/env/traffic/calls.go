@@ -47,7 +47,8 @@ func (c *Client) Call(rate int, ways ...Way) *Calls {
 	pacer := NewPacer(rate)
 	calls.done.Go(func() {
 		for i := 0; ; i++ {
-			if _, err := pacer.Wait(ctx, i); err != nil {
+			time.Sleep(time.Until(pacer.Due(i)))
+			if ctx.Err() != nil {
 				return
 			}
 			room <- struct{}{}

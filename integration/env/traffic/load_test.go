@@ -50,7 +50,7 @@ func TestLoadKnowsItself(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), test.lasts-1)
 				defer cancel()
-				l := &Load{pacer: NewPacer(100), ways: []Way{{Name: "a server"}}}
+				l := &Load{pacer: NewPacer(100), ways: []Way{{Name: "a server"}}, sleep: time.Sleep}
 				began := time.Now()
 				next := func(context.Context, Way) (Ask, error) {
 					at, outcome := time.Since(began), Local

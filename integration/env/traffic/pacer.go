@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -31,17 +30,9 @@ func (p *Pacer) Due(send int) time.Time {
 	return p.began.Add(time.Duration(send) * time.Second / time.Duration(p.rate))
 }
 
-// Wait waits until a send is due and reports whether it comes in time. It returns an error if ctx
-// ends first.
-func (p *Pacer) Wait(ctx context.Context, send int) (inTime bool, err error) {
+// Send records that a send comes now, and reports whether it is in time.
+func (p *Pacer) Send(send int) (inTime bool) {
 	due := p.Due(send)
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	case <-timer.C:
-	}
 	inTime = time.Since(due) <= lateAfter
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,7 +40,7 @@ func (p *Pacer) Wait(ctx context.Context, send int) (inTime bool, err error) {
 	if !inTime {
 		p.late = append(p.late, due)
 	}
-	return inTime, nil
+	return inTime
 }
 
 // Sends returns how many sends were due until now.
