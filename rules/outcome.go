@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"net/netip"
+	"slices"
 )
 
 // Family is an address family. It numbers the families as netfilter.Family does.
@@ -99,3 +100,64 @@ func (o Outcomes) With(err error) Outcomes {
 	}
 	return Outcomes{{Err: err}, {Err: err}}
 }
+
+// OtherWrites is what a verify found that another process had written into our chains, servers or
+// sets after we had written them. What was only removed does not count, nor does what existed
+// before our first Sync.
+type OtherWrites struct {
+	Places int      // chains, virtual servers, addresses and set entries
+	First  []string // the first few of them, at most MaxPlaces
+}
+
+// MaxPlaces is how many places an OtherWrites names.
+const MaxPlaces = 5
+
+// NewOtherWrites makes an OtherWrites of these places.
+func NewOtherWrites(places []string) OtherWrites {
+	return OtherWrites{Places: len(places), First: slices.Clone(places[:min(len(places), MaxPlaces)])}
+}
+
+// Add returns the sum of both. Its First has at most MaxPlaces places.
+func (w OtherWrites) Add(more OtherWrites) OtherWrites {
+	first := slices.Concat(w.First, more.First)
+	return OtherWrites{Places: w.Places + more.Places, First: first[:min(len(first), MaxPlaces)]}
+}
+
+// Removal is what a Cleanup removes, counted by it. A nil Removal counts nothing.
+type Removal struct {
+	DryRun bool // only count: nothing is removed
+	Items  []RemovedItem
+
+	FoundFirewall bool // KUBE-FIREWALL exists, which no Cleanup removes
+}
+
+// RemovedItem counts things of one kind at one place.
+type RemovedItem struct {
+	Where string // such as "iptables-nft IPv4 nat"
+	What  string // such as "chains"
+	Count int
+}
+
+// Add counts n more things; 0 adds nothing.
+func (r *Removal) Add(where, what string, n int) {
+	if r == nil || n == 0 {
+		return
+	}
+	for i := range r.Items {
+		if r.Items[i].Where == where && r.Items[i].What == what {
+			r.Items[i].Count += n
+			return
+		}
+	}
+	r.Items = append(r.Items, RemovedItem{where, what, n})
+}
+
+// FindFirewall records that KUBE-FIREWALL exists.
+func (r *Removal) FindFirewall() {
+	if r != nil {
+		r.FoundFirewall = true
+	}
+}
+
+// IsDry reports whether nothing is to be removed.
+func (r *Removal) IsDry() bool { return r != nil && r.DryRun }

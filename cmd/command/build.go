@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gridproxy/cmd/table"
+
+	"github.com/spf13/cobra"
 )
 
 // Build is what a binary knows about itself.
@@ -71,4 +73,15 @@ func (b Build) WriteTable(w io.Writer) error {
 		{"Version:", b.Version}, {"Commit:", commit}, {"Time:", cmp.Or(b.Time, "unknown")}, {"Go:", b.Go}, {"Platform:", b.Platform},
 	}}
 	return t.Write(w)
+}
+
+// NewVersion returns the subcommand version, which prints a table.
+func NewVersion(std Stdio) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print what this binary was built from",
+		Long:  "Print what this binary was built from.",
+		Args:  NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return ThisBuild().WriteTable(std.Out) },
+	}
 }

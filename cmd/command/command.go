@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -114,4 +115,51 @@ func NoArgs(_ *cobra.Command, args []string) error {
 		return fmt.Errorf("%q: this command takes flags only", args[0])
 	}
 	return nil
+}
+
+// endAfter calls end when limit has passed since ctx ended. Call release when there is nothing
+// left to end.
+func endAfter(ctx context.Context, limit time.Duration, end func()) (release func()) {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-done:
+		case <-time.After(limit):
+			end()
+		}
+	})
+	return func() {
+		stop()
+		close(done)
+	}
+}
+
+// IgnoreHangup keeps the process alive on SIGHUP until ctx ends, and logs that the signal is
+// ignored. Nothing has to be read again: sources are watched, and flags are valid until the next
+// start. Otherwise a closed terminal, or a tool that means "read your configuration again", would
+// end a daemon.
+func IgnoreHangup(ctx context.Context, log *slog.Logger) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer signal.Stop(hangups)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+				log.Info("SIGHUP is ignored: sources are watched; restart to change flags")
+			}
+		}
+	}()
+}
+
+// NewLog makes a daemon's log in format "text" or "json". Verbosity v shows slog levels down
+// to -v, which is where logr puts its V(v): 4 is slog's debug level.
+func NewLog(w io.Writer, format string, verbosity int) *slog.Logger {
+	o := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
 }

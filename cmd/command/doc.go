@@ -3,11 +3,11 @@
 //
 // Where to look:
 //
-//   - how a program runs, and prints an error: command.go; SIGTERM and SIGHUP: signals.go; the
-//     table of exit codes: exit_codes.go
-//   - the formats of an answer: output.go; when it has colours: terminal.go; what a command waits
-//     for: progress.go; how a daemon logs: logging.go
-//   - how the program was built: build.go; the subcommand version: version.go
+//   - how a program runs, prints an error, logs, and treats signals: command.go; the table of
+//     exit codes: exit_codes.go
+//   - the formats of an answer, and when it has colours: output.go; what a command waits for:
+//     progress.go
+//   - how the program was built, and the subcommand version: build.go
 //   - completion in a shell: completion.go (scripts, words of flags), candidates.go (names, and
 //     their bounds)
 //   - paths and addresses that several daemons take: bounds.go; the flags of SuperEdge:

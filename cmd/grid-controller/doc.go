@@ -3,13 +3,11 @@
 //
 // Where to look:
 //
-//   - the subcommands: main.go; the flags of run: options.go; the manager, and which controllers
-//     it has: run.go
+//   - the subcommands: main.go; the flags of run: options.go; the manager, which controllers it
+//     has, the logs of libraries, and a namespace of --namespaces that does not exist: run.go
 //   - when the controllers start: starter.go; the Lease of the leader: lease.go
 //   - the part in distributing Grids: federation.go; what remains after it is switched off:
 //     leftovers.go
-//   - a namespace of --namespaces that does not exist: namespaces.go; logs of libraries:
-//     logging.go
 //
 // Decisions about children are in controller/grid/expand, those about Nodes in
 // controller/site/assign, those about other clusters in controller/federation/hub/plan and

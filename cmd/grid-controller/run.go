@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
 
 	"gridproxy/cmd/command"
+	"gridproxy/cmd/command/klogbridge"
 	"gridproxy/cmd/grid-controller/migrate"
 	"gridproxy/controller/api/site/v1alpha2"
 	v1 "gridproxy/controller/api/v1"
@@ -18,13 +20,19 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -222,4 +230,40 @@ func starters(m manager.Manager, o options, metrics metrics) []*starter {
 			})
 		},
 	}}
+}
+
+// givenNamespaces warns, once at the start, of namespaces of --namespaces that do not exist. It is
+// no error: they may be made later.
+type givenNamespaces struct {
+	live  client.Reader
+	names []string
+	log   *slog.Logger
+}
+
+// Start asks for each namespace. The account need not have the right to read Namespaces: then it
+// cannot list Grids in one that does not exist, since its RoleBinding is in it.
+func (g givenNamespaces) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leftoverTimeout)
+	defer cancel()
+	for _, name := range g.names {
+		namespace := &metav1.PartialObjectMetadata{}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		err := g.live.Get(ctx, types.NamespacedName{Name: name}, namespace)
+		if apierrors.IsForbidden(err) {
+			grids := &metav1.PartialObjectMetadataList{}
+			grids.SetGroupVersionKind(v1.GroupVersion().WithKind("DeploymentGridList"))
+			err = g.live.List(ctx, grids, client.InNamespace(name), client.Limit(1))
+		}
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			g.log.Warn("a namespace of --namespaces does not exist, or the account has no rights in it: correct the name, or create it with its RoleBinding", "namespace", name, "err", err)
+		}
+	}
+	return nil
+}
+
+// bridgeLogs sends what client-go and controller-runtime log into log. Both are global to the
+// process: only run calls this, once.
+func bridgeLogs(log *slog.Logger, verbosity int) error {
+	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
+	return klogbridge.Install(log, verbosity)
 }

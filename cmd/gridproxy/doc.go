@@ -11,13 +11,11 @@
 //   - the list of subcommands: main.go; run.go, render.go, explain.go, matrix.go, analyze.go,
 //     diff.go, cleanup.go, status.go, version.go; more of them: render_names.go (names in DNS),
 //     diff_run.go (one comparison), analyze_grids.go (the Grids)
-//   - the options, from flags, --config and the running daemon: inputs.go; which daemon runs, and
-//     its flags: adopt.go
-//   - how manifests or an API server are read: source.go; how long a command waits for an API
-//     server: listing.go; the saved state: fromstate.go
-//   - how the daemon notices that the file of --config has changed: config_change.go
-//   - what is reported: first_problem.go (of a connection), skipped.go (kinds in manifests that a
-//     command does not use)
+//   - the options, from flags, --config and the running daemon, and how the daemon notices that
+//     the file of --config has changed: inputs.go; which daemon runs, and its flags: adopt.go
+//   - how manifests or an API server are read, and which kinds in manifests are skipped: source.go;
+//     how long a command waits for an API server, and what it reports of the connection:
+//     listing.go; the saved state: fromstate.go
 //   - the names that a shell offers: completion.go
 //
 // Where else to look: what run starts, in daemon; what a mode writes, compares (the order of the

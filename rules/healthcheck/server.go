@@ -2,11 +2,14 @@ package healthcheck
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -135,4 +138,79 @@ func (s *Server) listen(p port) (*listener, error) {
 func (l *listener) close() {
 	_ = l.Listener.Close()
 	_ = l.http.Close()
+}
+
+// port is where the health of a Service is reported. An unspecified address means every address of
+// its family.
+type port struct {
+	service types.NamespacedName
+	addr    netip.AddrPort
+}
+
+func (p port) family() rules.Family { return rules.FamilyOf(p.addr.Addr()) }
+
+type wantedPort struct {
+	port
+	ready int
+}
+
+// wantedPorts returns the ports that want asks for, in the order of its HealthChecks. Pure.
+func wantedPorts(want rules.Ruleset) []wantedPort {
+	var out []wantedPort
+	for _, check := range want.HealthChecks {
+		on, unspecified := want.NodePorts.IPv4, netip.IPv4Unspecified()
+		if check.IPv6 {
+			on, unspecified = want.NodePorts.IPv6, netip.IPv6Unspecified()
+		}
+		addrs := slices.Clone(on.Addrs)
+		for _, a := range want.NodePorts.HealthLoopback {
+			if a.Is6() == check.IPv6 {
+				addrs = append(addrs, a)
+			}
+		}
+		if on.All {
+			addrs = []netip.Addr{unspecified}
+		}
+		for _, a := range addrs {
+			p := port{service: check.Service, addr: netip.AddrPortFrom(a, check.Port)}
+			out = append(out, wantedPort{port: p, ready: check.LocalReady})
+		}
+	}
+	return out
+}
+
+// answer is the response to a load balancer. It has the status, the header
+// X-Load-Balancing-Endpoint-Weight and the body fields that clients of kube-proxy rely on. Every
+// path is answered.
+type answer struct {
+	service types.NamespacedName
+	ready   *atomic.Int64
+	healthy func() bool
+}
+
+type body struct {
+	Service             reference `json:"service"`
+	LocalEndpoints      int64     `json:"localEndpoints"`
+	ServiceProxyHealthy bool      `json:"serviceProxyHealthy"`
+}
+
+type reference struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+func (a answer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	ready, healthy := a.ready.Load(), a.healthy()
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Load-Balancing-Endpoint-Weight", strconv.FormatInt(ready, 10))
+	if ready == 0 || !healthy {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	// An error here is the client's, who is gone.
+	_ = json.NewEncoder(w).Encode(body{
+		Service:        reference{Namespace: a.service.Namespace, Name: a.service.Name},
+		LocalEndpoints: ready, ServiceProxyHealthy: healthy,
+	})
 }

@@ -25,3 +25,31 @@ func (t Table) String() string {
 		return "other"
 	}
 }
+
+// Family is an address family: of iptables or of ip6tables.
+type Family uint8
+
+// The families.
+const (
+	IPv4 Family = iota
+	IPv6
+)
+
+// String returns "IPv4" or "IPv6".
+func (f Family) String() string {
+	if f == IPv6 {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+// Variant is the kernel interface of the iptables tools. Packets traverse the rules of both, so all
+// programs on a node must use the same one.
+type Variant string
+
+// The variants of --iptables-variant. The zero value is VariantAuto.
+const (
+	VariantAuto   Variant = "auto"
+	VariantNFT    Variant = "nft"
+	VariantLegacy Variant = "legacy"
+)

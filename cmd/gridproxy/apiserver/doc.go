@@ -9,9 +9,9 @@
 // A server that loses its etcd may keep serving watches from its cache. A client cannot detect
 // that. The server's own /livez does, so that its operator's probes restart it.
 //
-//	rest_config.go   how a command or the daemon connects, by its flags
 //	reserve.go       the API servers whose addresses no Service may take
-//	config.go        the order of the servers, and the credentials
+//	config.go        how a command or the daemon connects, by its flags: the order of the servers,
+//	                 and the credentials
 //	dialer.go        connects, and fails over
 //	round_tripper.go reports to the Dialer what a server answers
 //	failures.go      decides when a server is abandoned

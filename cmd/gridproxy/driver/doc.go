@@ -4,13 +4,12 @@
 // Invariant: there is one row in modes for each name in options.Modes. A new mode adds a file and a
 // row here, and a row in options; no other package names a mode or imports its backend.
 //
-//	driver.go        the interfaces, the table of modes, and what is asked of the mode in use
-//	iptables.go      mode iptables: chains. Its parts serve mode ipvs too
-//	ipvs.go          mode ipvs: virtual servers over chains; also retires what that mode has left
-//	ipvs_render.go   the texts that render prints in mode ipvs
-//	ipvs_explain.go  what explain says of virtual servers
-//	shadow.go        compares and writes nothing: what diff prints, and in which order
-//	cleanup.go       removes what every mode has left
+//	driver.go    the interfaces, the table of modes, and what is asked of the mode in use
+//	iptables.go  mode iptables: chains. Its parts serve mode ipvs too
+//	ipvs.go      mode ipvs: virtual servers over chains, what render and explain print about
+//	             them; also retires what that mode has left
+//	shadow.go    compares and writes nothing: what diff prints, and in which order
+//	cleanup.go   removes what every mode has left
 //
 // Not pure: drivers read and write the kernel. Rendering and explaining are pure.
 package driver

@@ -1,17 +1,25 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
 
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 	"gridproxy/rules/ipvs"
 	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
+	"gridproxy/topology"
 )
 
 // servers is the driver of mode ipvs: virtual servers over chains. With retiring it wraps the
@@ -214,4 +222,89 @@ func cleanServers(ctx context.Context, o options.Options, inner rules.Backend, r
 		return halfCleaner{inner, fmt.Errorf("what mode ipvs has left, if anything, stays: %w", err)}
 	}
 	return backend
+}
+
+// renderServers writes the part that --part names, or all parts, each after a comment line with its
+// name.
+func renderServers(w io.Writer, want rules.Ruleset, o options.Options) error {
+	compiled := compile(want, o)
+	state := compiled.State()
+	for _, part := range options.Parts() {
+		if o.Part != "" && o.Part != part {
+			continue
+		}
+		if o.Part == "" {
+			if _, err := fmt.Fprintf(w, "# %s\n", part); err != nil {
+				return err
+			}
+		}
+		if err := renderPart(w, part, compiled.Residual, state, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func renderPart(w io.Writer, part options.Part, residual rules.Ruleset, state ipvs.State, o options.Options) error {
+	for _, p := range ipvs.Parts() {
+		if options.Part(p.Name) == part {
+			return p.Write(w, state, o.Family)
+		}
+	}
+	return renderChains(w, residual, o)
+}
+
+// compile splits want into virtual servers and chains, for a kernel that has every scheduler.
+func compile(want rules.Ruleset, o options.Options) ipvs.Compiled {
+	return new(ipvs.Compiler).Compile(want, serversConfig(o, nil, nil).Config)
+}
+
+// warnSchedulers returns warnings about schedulers that no kernel has, one for each Service.
+func warnSchedulers(want rules.Ruleset, o options.Options) (warnings []string) {
+	for _, s := range want.Services {
+		if s.Scheduler != "" && !slices.Contains(ipvs.Schedulers(), s.Scheduler) {
+			warnings = append(warnings, fmt.Sprintf("Service %s: annotation %s asks for scheduler %q, which does not exist; %s is used instead; want %s",
+				s.Name.NamespacedName, topology.AnnotationScheduler, s.Scheduler, o.IPVS.Scheduler, strings.Join(ipvs.Schedulers(), ", ")))
+		}
+	}
+	return slices.Compact(warnings)
+}
+
+// explainServers adds which addresses of a Service are virtual servers, and which are chains.
+func explainServers(e *explain.Explanation, want rules.Ruleset, o options.Options) {
+	s := compile(want, o).State()
+	endpoints := map[ipvs.ServerKey][]string{}
+	for d := range s.Destinations {
+		endpoints[d.Server] = append(endpoints[d.Server], d.Addr.String())
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(s.Servers), compareKeys) {
+		server := explain.Server{Address: key.String(), Scheduler: s.Servers[key].Scheduler, Endpoints: append([]string{}, endpoints[key]...)}
+		slices.Sort(server.Endpoints)
+		if affinity := s.Servers[key].Affinity; affinity > 0 {
+			server.Affinity = affinity.String()
+		}
+		e.Servers = append(e.Servers, server)
+	}
+	for entry := range s.Entries {
+		if entry.Set != netfilter.SetName(netfilter.IPv4, netfilter.SetChains) && entry.Set != netfilter.SetName(netfilter.IPv6, netfilter.SetChains) {
+			continue
+		}
+		e.Chains = append(e.Chains, inChains(s, entry))
+	}
+	slices.SortFunc(e.Chains, func(a, b explain.InChains) int { return cmp.Compare(a.Address, b.Address) })
+}
+
+func inChains(s ipvs.State, entry ipvs.Entry) explain.InChains {
+	if !entry.Net.IsSingleIP() {
+		return explain.InChains{Address: fmt.Sprintf("%s:%d/%s", entry.Net, entry.Port, entry.Proto), Packets: explain.AllPackets}
+	}
+	key := ipvs.ServerKey{Addr: netip.AddrPortFrom(entry.Net.Addr(), entry.Port), Proto: entry.Proto}
+	if _, beside := s.Servers[key]; beside {
+		return explain.InChains{Address: key.String(), Packets: explain.OwnPackets}
+	}
+	return explain.InChains{Address: key.String(), Packets: explain.AllPackets}
+}
+
+func compareKeys(a, b ipvs.ServerKey) int {
+	return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Proto, b.Proto))
 }

@@ -2,13 +2,12 @@
 //
 // Where to look:
 //
-//   - unreadable annotations, ignored fields, a unit that lost its last endpoint: next.go; the
-//     first two, of headless Services: names.go
+//   - unreadable annotations, ignored fields, a unit that lost its last endpoint, and what was
+//     reported before: next.go; the first two, of headless Services: names.go
 //   - another Service, or an API server, has an address of the Service: conflict.go
 //   - the kernel has no IPVS scheduler of that name: scheduler.go
 //   - the kernel refuses the rules of the Service, or cannot keep session affinity: quarantine.go
-//   - which node sends what several nodes see alike: sender.go; what was reported before:
-//     reported.go
+//   - which node sends what several nodes see alike: sender.go
 //   - how Events are logged and sent, at a bounded rate: reporter.go
 //
 // Invariant: a transition is reported, never a state, and only by nodes of the unit that it

@@ -4,7 +4,7 @@
 // Invariant: an answer depends only on the last run of the loop and on the Node of the last
 // Snapshot. Losing the API server changes no answer.
 //
-// health.go has the handlers and decides /healthz and /livez. families.go decides /readyz, and
-// which address families count. checks.go has the same decisions as a value, for gridproxy status.
+// health.go has the handlers, decides /healthz and /livez, and has all decisions as a value, for
+// gridproxy status. families.go decides /readyz, and which address families count.
 // Not pure: Server knows the time.
 package health

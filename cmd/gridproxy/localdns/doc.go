@@ -9,7 +9,6 @@
 //	redirector.go  leads queries to them while they are well
 //	flows.go       ends the flows of queries that went elsewhere
 //	listeners.go   reports other processes that listen at their addresses
-//	stranger.go    which listeners at their addresses are others'; pure
 //
 // Invariant: a DNS server counts as alive only by what it did lately: it reported, it has the names
 // of a few seconds ago, and it answered, the daemon or others. One that is connected and does

@@ -2,7 +2,10 @@ package localdns
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"gridproxy/rules/dnsredirect"
@@ -39,4 +42,48 @@ func (n *Node) keepLooking(ctx context.Context) {
 		}
 		last = text
 	}
+}
+
+// Strangers returns the listeners that are not of the DNS servers of this node. Where this
+// process cannot see who has a socket open, each DNS server may have one of each kind.
+func Strangers(all []dnsredirect.Listener, clients []Client) (strangers []dnsredirect.Listener) {
+	isClient := func(pid int) bool {
+		return pid > 0 && slices.ContainsFunc(clients, func(c Client) bool { return c.PID == pid })
+	}
+	unseen := map[dnsredirect.Listener]int{} // by Network and At
+	for _, l := range all {
+		kind := dnsredirect.Listener{Network: l.Network, At: l.At}
+		switch {
+		case isClient(l.PID):
+			unseen[kind]++
+		case l.PID > 0:
+			strangers = append(strangers, l)
+		}
+	}
+	for _, l := range all {
+		if l.PID > 0 {
+			continue
+		}
+		if unseen[l]++; unseen[l] > len(clients) {
+			strangers = append(strangers, l)
+		}
+	}
+	return strangers
+}
+
+// DescribeStrangers returns what is wrong and what to do, or "" if there are no strangers.
+func DescribeStrangers(strangers []dnsredirect.Listener) string {
+	var words []string
+	for _, l := range strangers {
+		who := "a process that this one cannot see (ss -lnp shows it)"
+		if l.PID > 0 {
+			who = fmt.Sprintf("process %d (%s)", l.PID, l.Program)
+		}
+		words = append(words, fmt.Sprintf("%s has %s over %s", who, l.At, l.Network))
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	slices.Sort(words)
+	return "another process listens where the DNS server of this node answers, and takes its queries: " + strings.Join(slices.Compact(words), ", ") + "; end it, or choose another --dns-address"
 }

@@ -6,17 +6,16 @@
 //
 // Where to look:
 //
-//   - runs, programming latency, changes, health answers: metrics.go, and how changes are counted:
-//     changes.go
-//   - rules, verify, conntrack, and what is asked of the driver (Kernel): kernel.go; Services that
-//     the kernel refuses: quarantine.go
-//   - the state of each address family: families.go; virtual servers: servers.go; what differs
-//     with --shadow: shadow.go
+//   - runs, programming latency, changes, health answers, what the program was built from:
+//     metrics.go
+//   - what other components are asked for (Kernel): rules, verify, conntrack, Services that the
+//     kernel refuses, virtual servers, what differs with --shadow, node-local API proxies, the
+//     saved state and endpoints that are held: kernel.go
+//   - the state of each address family: families.go
 //   - closed Services, left-out endpoints, address conflicts: closure.go
-//   - the DNS of this node: dns.go; node-local API proxies: apiproxy.go
-//   - the saved state, and endpoints that are held: state.go; requests to API servers: requests.go
-//   - what the program was built from: build.go; the same metrics under kube-proxy's names:
-//     kubeproxy.go; how a metric is made and registered: factory.go
+//   - the DNS of this node: dns.go; requests to API servers: requests.go
+//   - the same metrics under kube-proxy's names: kubeproxy.go; how a metric is made and registered:
+//     factory.go
 //
 // Metrics is an Observer of the syncer. Not pure: it sets gauges and counters.
 package metrics

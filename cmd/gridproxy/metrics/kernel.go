@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"slices"
+	"time"
+
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 
@@ -174,4 +177,153 @@ func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
 	}
 	m.flowsDeleted.Add(float64(r.Flows.Deleted))
 	m.flowsOutlived.Add(float64(r.Flows.Outlived))
+}
+
+// observeQuarantine sets the number of quarantined Service ports of each family.
+func (m kernelMetrics) observeQuarantine(kernel Kernel) {
+	if kernel.Quarantined == nil || kernel.WithoutAffinity == nil {
+		return
+	}
+	without := kernel.WithoutAffinity()
+	for family, n := range kernel.Quarantined() {
+		m.quarantined.WithLabelValues(family).Set(float64(n))
+		affinity := m.noAffinity.WithLabelValues(family)
+		affinity.Set(0)
+		if slices.Contains(without, family) {
+			affinity.Set(1)
+		}
+	}
+}
+
+// Servers is the state of our virtual servers.
+type Servers struct {
+	Servers      int // virtual servers
+	Destinations int // their real servers
+	Draining     int // of Destinations, those that get no new connections but have open ones
+	Conflicts    int // desired, but another program has a virtual server at the address
+	Refused      int // desired, but refused by the kernel, so that chains take their place
+	Degraded     bool
+	// Messages are the numbers of netlink messages that changed something, by kind of object.
+	Messages map[string]int
+}
+
+type serverMetrics struct {
+	servers, destinations, draining, conflicts, refused, degraded prometheus.Gauge
+	messages                                                      *prometheus.CounterVec
+	sent                                                          map[string]int // already counted in messages
+}
+
+func newServerMetrics(f factory) *serverMetrics {
+	return &serverMetrics{
+		servers:      f.gauge("ipvs_virtual_servers", "Virtual servers of ours in the kernel."),
+		destinations: f.gauge("ipvs_real_servers", "Real servers of these virtual servers."),
+		draining:     f.gauge("ipvs_draining_real_servers", "Real servers that get no new connections and wait for the end of the open ones."),
+		conflicts:    f.gauge("ipvs_conflicts", "Virtual servers that are desired and not made, because another program has one at the same address."),
+		refused:      f.gauge("ipvs_refused", "Virtual servers that the kernel refused, so that chains of iptables take their place."),
+		degraded:     f.gauge("ipvs_degraded", "1 if the kernel would keep sending some clients to a draining real server, so that real servers outside of the unit are deleted at once."),
+		messages:     f.counters("ipvs_netlink_messages_total", "Netlink messages sent to change virtual servers, real servers, addresses, sets and their entries.", "object"),
+		sent:         map[string]int{},
+	}
+}
+
+func (m *serverMetrics) observe(now Servers) {
+	m.servers.Set(float64(now.Servers))
+	m.destinations.Set(float64(now.Destinations))
+	m.draining.Set(float64(now.Draining))
+	m.conflicts.Set(float64(now.Conflicts))
+	m.refused.Set(float64(now.Refused))
+	m.degraded.Set(0)
+	if now.Degraded {
+		m.degraded.Set(1)
+	}
+	for object, n := range now.Messages {
+		m.messages.WithLabelValues(object).Add(float64(n - m.sent[object]))
+		m.sent[object] = n
+	}
+}
+
+// Shadow is what a comparison found.
+type Shadow struct {
+	Chains   []ChainCount
+	Services int // whose chains differ
+}
+
+// ChainCount is the number of chains of ours that differ in one table of one family.
+type ChainCount struct {
+	Table, Family string // as those of RuleCount
+	Chains        int
+}
+
+type shadowMetrics struct {
+	chains   *prometheus.GaugeVec
+	services *prometheus.GaugeVec // without labels: absent, not 0, before the first comparison
+}
+
+func newShadowMetrics(f factory) *shadowMetrics {
+	return &shadowMetrics{
+		chains:   f.gauges("shadow_chains_different", "With --shadow: chains in the kernel that differ from what would be written.", "table", "ip_family"),
+		services: f.gauges("shadow_services_different", "With --shadow: Services whose chains differ."),
+	}
+}
+
+func (m *shadowMetrics) observe(s Shadow) {
+	for _, c := range s.Chains {
+		m.chains.WithLabelValues(c.Table, c.Family).Set(float64(c.Chains))
+	}
+	m.services.WithLabelValues().Set(float64(s.Services))
+}
+
+// apiProxyMetric has a series for each node-local API proxy that is named.
+type apiProxyMetric struct {
+	desc   *prometheus.Desc
+	kernel Kernel
+}
+
+func newAPIProxyMetric(f factory, kernel Kernel) {
+	if kernel.APIProxies == nil {
+		return
+	}
+	name := prometheus.BuildFQName(namespace, "", "api_proxy_up")
+	register(f, apiProxyMetric{kernel: kernel, desc: prometheus.NewDesc(name,
+		"1 while the node-local API proxy answers, so that default/kubernetes leads to it and not to the API servers.", []string{"address"}, nil)})
+}
+
+// Describe implements prometheus.Collector.
+func (m apiProxyMetric) Describe(all chan<- *prometheus.Desc) { all <- m.desc }
+
+// Collect implements prometheus.Collector.
+func (m apiProxyMetric) Collect(all chan<- prometheus.Metric) {
+	for addr, answers := range m.kernel.APIProxies() {
+		all <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, number(answers), addr.String())
+	}
+}
+
+// Saved is what this process has saved for a start without API server.
+type Saved struct {
+	Writes  int
+	Bytes   int64     // of the last write
+	Last    time.Time // the last write; zero = none
+	Failing bool      // the last attempt failed
+}
+
+func newStateMetrics(f factory, kernel Kernel) {
+	if kernel.HeldEndpoints != nil {
+		f.valueOf("held_endpoints", "Endpoints that are used although they are not ready: they turned so in a wave when the API server came back.",
+			func() float64 { return float64(kernel.HeldEndpoints()) })
+	}
+	if kernel.FromDisk != nil {
+		f.gaugeOf("state_from_disk", "1 while the state saved on disk is in force, because the API server has not been read since the start.", kernel.FromDisk)
+	}
+	if kernel.Saved == nil {
+		return
+	}
+	f.counterOf("state_writes_total", "How often the state for a start without API server was saved.", func() uint64 { return uint64(max(kernel.Saved().Writes, 0)) })
+	f.gaugeOf("state_not_saved", "1 if the last attempt to save the state failed.", func() bool { return kernel.Saved().Failing })
+	f.valueOf("state_bytes", "Size of the state that was saved last.", func() float64 { return float64(kernel.Saved().Bytes) })
+	f.valueOf("state_last_saved_timestamp_seconds", "When the state was saved last, in seconds since 1970; 0 = not since the start.", func() float64 {
+		if last := kernel.Saved().Last; !last.IsZero() {
+			return float64(last.Unix())
+		}
+		return 0
+	})
 }

@@ -144,3 +144,20 @@ func (m *Metrics) observeProgramming(end time.Time, now topology.Snapshot) {
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
+
+// changed counts the elements that were added, removed or replaced. An element that is the same
+// has the same pointer.
+func changed[T any](before, after []*T, compare func(a, b *T) int) int {
+	n := 0
+	for range changes.Between(before, after, compare) {
+		n++
+	}
+	return n
+}
+
+// ObserveBuild registers what the program was built from: a metric that is always 1.
+func ObserveBuild(reg prometheus.Registerer, version, commit, goVersion string) {
+	f := factory{reg}
+	f.gauges("build_info", "1; the labels say what the program was built from.", "version", "commit", "goversion").
+		WithLabelValues(version, commit, goVersion).Set(1)
+}

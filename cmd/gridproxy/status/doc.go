@@ -1,7 +1,7 @@
 // Package status is the answer of `gridproxy status`: what the daemon of this machine does, and
 // whether it is healthy.
 //
-//	status.go     the fields of the answer
+//	status.go     the fields of the answer, and what it says of one Service
 //	problem.go    decides whether a daemon is healthy. Pure.
 //	publisher.go  keeps what the last run found, and serves the answer
 //	client.go     asks a daemon

@@ -10,9 +10,7 @@
 //	key_group.go   which Services are looked at together, and for how many
 //	address.go     addresses that another Service, an API server or a Node's DNS has
 //	grid.go        keys and templates of Grids
-//	print.go       prints the report in a format
-//	text.go        prints the report as text
-//	sarif.go       prints it in the format SARIF 2.1.0, which code review tools read
+//	print.go       prints the report in a format: text, or SARIF 2.1.0 for code review tools
 //	fail_on.go     for which findings a command fails
 //
 // Invariants: a code never changes its meaning, and a code that is no longer used is not given

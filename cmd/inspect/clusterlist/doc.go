@@ -2,8 +2,8 @@
 // question.
 //
 //	each.go   lists one kind in pages
-//	grids.go  lists Grids, whose definitions a cluster need not have
-//	fleet.go  lists what a hub has of other clusters
+//	grids.go  lists Grids, whose definitions a cluster need not have, and what a hub has of other
+//	          clusters
 //
 // Invariant: an answer has all objects of a kind or is an error, within Patience for each kind.
 //

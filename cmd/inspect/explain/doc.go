@@ -4,12 +4,11 @@
 // Invariant: each endpoint that an EndpointSlice has for a port of the Service appears once. It is
 // kept if and only if the View has it and some address of the Service leads to it.
 //
-//	explanation.go  the endpoints with their reasons, and the notes
-//	conflicts.go    the notes about addresses that another Service has
-//	evidence.go     the notes about rules that this kernel refuses
-//	servers.go      the lines about virtual servers; package driver finds them
+//	explanation.go  the endpoints with their reasons, and the lines about virtual servers, which
+//	                package driver finds
+//	notes.go        the notes about addresses that another Service has, about rules that this
+//	                kernel refuses, and about keys that no Node has
 //	table.go        prints the answer: the order and the wording of its lines
-//	keys.go         keys that no Node has
 //	names.go        parses the name of the Service, and suggests similar ones
 //
 // A Summary is such an answer in one line, for many Services or many nodes; its endpoints are those

@@ -9,9 +9,7 @@
 //	group.go   which Services and which Nodes share a decision
 //	near.go    which endpoints a decision needs
 //	cell.go    what a cell says of the decisions for the Nodes of a unit
-//	text.go    prints the answer as a table
-//	html.go    prints it as a page
-//	print.go   prints it in a format of --output
+//	print.go   prints the answer in a format of --output: as a table, or as a page
 //
 // Invariant: a cell says what topology.Resolve decides for each Node of the unit. Nodes share a
 // decision only if nothing that it reads differs between them.
