@@ -12,9 +12,9 @@
 //   - the addresses on which NodePorts answer: nodeports.go
 //   - how Pods of this node are detected, health-check node ports, the order of decisions:
 //     compile.go; the options of all this: config.go; results that did not change: memo.go
-//   - what every backend returns: outcome.go (a Sync), otherwrites.go (what another process
-//     wrote), removal.go (what cleanup removes)
-//   - how a Sync reports that it advances: progress.go; how a verify is interrupted: reading.go
+//   - what every backend returns: the outcome of a Sync, what another process wrote, and what
+//     cleanup removes: outcome.go
+//   - how a Sync reports that it advances, and how a verify is interrupted: reading.go
 //
 // Invariant: a Frontend without a usable endpoint in the unit is rejected, and no two Frontends of
 // a Ruleset match the same packet.

@@ -21,7 +21,7 @@ const drainTick = 5 * time.Second
 type BackendConfig struct {
 	Config
 	// Tables writes what virtual servers cannot express, as chains of IPVS mode unless Retire is
-	// set. The families that it can write are the ones in use. chains.go says what else it may
+	// set. The families that it can write are the ones in use. families.go says what else it may
 	// offer.
 	Tables       rules.Backend
 	DrainTimeout time.Duration // how long a surplus real server keeps its connections

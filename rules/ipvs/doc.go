@@ -21,9 +21,9 @@
 //     another process changed what we wrote: otherwrites.go
 //   - which source address this machine's own connections have: source.go, kernel_source.go
 //   - whether this kernel has what IPVS mode needs: probe.go; which address families can be
-//     written by now: families.go; what the backend of the chains may offer: chains.go
-//   - writing to the kernel: kernel.go, kernel_link.go, kernel_server.go, kernel_set.go; reading
-//     from it: read*.go, parse_proc.go; how long it may take to answer: answer.go
+//     written by now, and what the backend of the chains may offer: families.go
+//   - writing to the kernel, and how long it may take to answer: kernel.go; kernel_link.go,
+//     kernel_server.go, kernel_set.go; reading from it: read*.go, parse_proc.go
 //   - the lines of render and diff: parts.go; what diff and --shadow find: shadow.go; the way of a
 //     packet: trace.go; what cleanup removes: cleanup.go
 //

@@ -9,6 +9,26 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
+// These interfaces are what BackendConfig.Tables may offer beside rules.Backend. A Backend of
+// iptables has all three, its Shadow the first two. This package runs no iptables itself.
+
+// familyLister says which families can be written by now.
+type familyLister interface {
+	Families() []netfilter.Family
+}
+
+// opener tries again to open families.
+type opener interface {
+	Open(ctx context.Context, verify bool)
+}
+
+// restorer tries rules, to find out which matches the kernel has. Tables without it are not asked.
+type restorer interface {
+	// Restore writes one input with iptables-restore --noflush, also in a family that is not open.
+	// locked reports that another program held the xtables lock, so that nothing was written.
+	Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error)
+}
+
 // openFamilies tries to open families, and returns those whose chains Tables can write by now;
 // false = Tables does not report any.
 func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]netfilter.Family, bool) {
@@ -56,24 +76,4 @@ func (b *Backend) probe(ctx context.Context, families ...netfilter.Family) error
 	chains, _ := b.config.Tables.(restorer)
 	p := prober{kernel: b.kernel, chains: chains, families: families}
 	return p.run(ctx, b.config.Scheduler)
-}
-
-// These interfaces are what BackendConfig.Tables may offer beside rules.Backend. A Backend of
-// iptables has all three, its Shadow the first two. This package runs no iptables itself.
-
-// familyLister says which families can be written by now.
-type familyLister interface {
-	Families() []netfilter.Family
-}
-
-// opener tries again to open families.
-type opener interface {
-	Open(ctx context.Context, verify bool)
-}
-
-// restorer tries rules, to find out which matches the kernel has. Tables without it are not asked.
-type restorer interface {
-	// Restore writes one input with iptables-restore --noflush, also in a family that is not open.
-	// locked reports that another program held the xtables lock, so that nothing was written.
-	Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error)
 }

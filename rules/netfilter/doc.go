@@ -14,7 +14,7 @@
 //     parse_option.go (the options that a Rule can express)
 //   - names of the fixed chains, and which names are a service proxy's or a Service's: chains.go;
 //     the prefix KUBE- or GRID-: naming.go; names and types of the ipsets: sets.go
-//   - which tables, in which order: table.go; IPv4 and IPv6: family.go; nft or legacy: variant.go
+//   - which tables, in which order; IPv4 and IPv6; nft or legacy: table.go
 //   - the output of diff: unified.go
 //
 // Invariant: a Rule that is written and read back is equal to itself. A rule that no Rule can
