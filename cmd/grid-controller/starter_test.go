@@ -11,6 +11,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
@@ -45,5 +46,30 @@ func TestStarterAfter(t *testing.T) {
 	}
 	if alone := fleet.obstacle(t.Context()); alone == nil || strings.Contains(alone.Error(), "wait for") {
 		t.Errorf("what waits for no other says %v", alone)
+	}
+}
+
+// TestNodeUnitsFlag: without the half of NodeUnits, nothing of it starts, waits for its
+// definitions, or counts for /readyz.
+func TestNodeUnitsFlag(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"superedge.io", "site.superedge.io"}},
+		{[]string{"--node-units=false"}, []string{"superedge.io"}},
+	} {
+		o, flags := defaults(), pflag.NewFlagSet("run", pflag.ContinueOnError)
+		o.addFlags(flags)
+		if err := flags.Parse(test.args); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range starters(nil, o, metrics{}) {
+			got = append(got, s.group.Group)
+		}
+		if len(got) != len(test.want) || got[0] != test.want[0] {
+			t.Errorf("%v starts the controllers of %v, want %v", test.args, got, test.want)
+		}
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"gridproxy/cmd/command/commandtest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -41,5 +44,25 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
+	})
+}
+
+// TestManPages: each visible command and flag is in a man page.
+func TestManPages(t *testing.T) { commandtest.ManPages(t, newRoot) }
+
+// TestExitCodes: the help of each command and docs/commands.md have the same exit codes.
+func TestExitCodes(t *testing.T) { commandtest.ExitCodes(t, newRoot, "../../docs/commands.md") }
+
+// TestSuperEdgeFlags: each flag of SuperEdge's program is taken, or answered as the page says.
+func TestSuperEdgeFlags(t *testing.T) {
+	commandtest.SuperEdgeFlags(t, newRoot, "../../docs/migrate-from-superedge.md")
+}
+
+// TestLinkedPackages: the daemon, which runs on every Node, links neither the Clientset of
+// client-go, which knows every kind of Kubernetes, nor controller-runtime.
+func TestLinkedPackages(t *testing.T) {
+	commandtest.Linked(t, "gridproxy/topology/watch", func(name string) bool {
+		clientset := name == "k8s.io/client-go/kubernetes" || strings.HasPrefix(name, "k8s.io/client-go/kubernetes/")
+		return clientset || strings.HasPrefix(name, "sigs.k8s.io/controller-runtime")
 	})
 }

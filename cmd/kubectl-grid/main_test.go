@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"gridproxy/cmd/command/commandtest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -32,3 +34,9 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+// TestManPages: each visible command and flag is in a man page.
+func TestManPages(t *testing.T) { commandtest.ManPages(t, newRoot) }
+
+// TestExitCodes: the help of each command and docs/commands.md have the same exit codes.
+func TestExitCodes(t *testing.T) { commandtest.ExitCodes(t, newRoot, "../../docs/commands.md") }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"gridproxy/cmd/command/commandtest"
@@ -15,5 +16,15 @@ func TestBounds(t *testing.T) {
 		"names-file":           {Beyond: "grid-dns.names"},
 		"resolv-conf":          {Beyond: "./resolv.conf"},
 		"cluster-domain":       {Why: "a name, which the server answers or not"},
+	})
+}
+
+func TestExitCodes(t *testing.T) { commandtest.ExitCodes(t, newRoot, "../../docs/commands.md") }
+
+// TestLinkedPackages: the server links no type of the API of Kubernetes but names, and no client.
+// Each of them would make it larger by some megabytes on every Node.
+func TestLinkedPackages(t *testing.T) {
+	commandtest.Linked(t, "gridproxy/rules/names", func(name string) bool {
+		return name != "k8s.io/apimachinery/pkg/types" && (strings.HasPrefix(name, "k8s.io/api") || strings.HasPrefix(name, "k8s.io/client-go/"))
 	})
 }
