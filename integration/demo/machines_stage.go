@@ -14,6 +14,7 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/machines"
+	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/wait"
 	"gridproxy/integration/manifests/chart"
@@ -278,4 +279,23 @@ func (s *machinesStage) Close() error {
 		s.say("everything is taken down")
 	}
 	return err
+}
+
+// Show is the whole story, top to bottom.
+func (s *machinesStage) Show(ctx context.Context, out io.Writer) (err error) {
+	if missing := need.MissingCluster(); missing != "" {
+		return errors.New(missing)
+	}
+	s.out, s.began = out, time.Now()
+	if s.dir, err = os.MkdirTemp("", "gridproxy-cluster-"); err != nil {
+		return fmt.Errorf("making a folder for the cluster: %w", err)
+	}
+	for _, step := range []func(context.Context) error{
+		s.build, s.start, s.install, s.apply, s.show, s.ask,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }

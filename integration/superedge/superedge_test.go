@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/document"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/nodes"
+	"gridproxy/integration/env/program"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
 // world is a cluster in which SuperEdge's own controller has made the children of the manual's Grids.
@@ -187,4 +190,32 @@ func (w *world) managers(what string) []string {
 		names = append(names, fmt.Sprintf("%s %s %s", e.Manager, e.Operation, e.Subresource))
 	}
 	return names
+}
+
+// guide is the document that is proved.
+func guide() document.Document {
+	return document.Document{Path: "../../docs/migrate-from-superedge.md"}
+}
+
+// shell is where the commands of the document are run: in a folder that has what the repository has, with kubectl and
+// grid-controller in PATH.
+type shell struct {
+	document.Shell
+	controller string
+}
+
+func newShell(t *testing.T, tools apiserver.Tools, admin *rest.Config) shell {
+	t.Helper()
+	controller := program.ForTest(t, program.GridController)
+	s := shell{controller: controller, Shell: document.NewShell(t, admin, map[string]string{
+		"kubectl": tools.Path("kubectl"), "grid-controller": controller,
+	})}
+	s.Link(t, "deploy", "../../deploy")
+	return s
+}
+
+// follow runs the commands below a heading of the document, and returns what they printed.
+func (s shell) follow(t *testing.T, heading string) string {
+	t.Helper()
+	return s.Follow(t, guide(), heading)
 }

@@ -2,17 +2,22 @@ package apiserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // ServiceCIDRs are where cluster IPs come from.
@@ -260,4 +265,87 @@ func (c *Cluster) expectGone(ctx context.Context, version string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: version %s", errServed, version)
+}
+
+// machineArgs are the further flags of an API server that real kubelets join.
+func (a *APIServer) machineArgs() []string {
+	files := a.cluster.files
+	return []string{
+		"--advertise-address=" + a.Addr.Addr().String(),
+		"--allow-privileged=true",
+		"--kubelet-client-certificate=" + files["kubelet-client.crt"],
+		"--kubelet-client-key=" + files["kubelet-client.key"],
+		"--kubelet-preferred-address-types=InternalIP",
+	}
+}
+
+// writeKubeletClient writes what API servers show to kubelets.
+func (c *Cluster) writeKubeletClient() error {
+	p, err := c.ca.client("kube-apiserver-kubelet-client", "system:masters")
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"kubelet-client.crt": p.cert, "kubelet-client.key": p.key} {
+		c.files[name] = filepath.Join(c.options.Dir, name)
+		if err := os.WriteFile(c.files[name], content, 0o600); err != nil {
+			return fmt.Errorf("writing the API server's certificate for kubelets: %w", err)
+		}
+	}
+	return nil
+}
+
+// addrOf is which of the Addrs the n-th API server uses. Endpoints of default/kubernetes differ in their
+// addresses, so where machines join, each server has its own as long as there are some.
+func (c *Cluster) addrOf(n int) int {
+	if !c.options.Machines {
+		return 0
+	}
+	var same []int
+	for i, a := range c.options.Addrs {
+		if a.Is4() == c.options.Addrs[0].Is4() {
+			same = append(same, i)
+		}
+	}
+	return same[n%len(same)]
+}
+
+// ClientCA is the path of the certificate that signs all clients', for kubelets.
+func (c *Cluster) ClientCA() string { return c.files["ca.crt"] }
+
+// APIServers are all that were added, those that are stopped too.
+func (c *Cluster) APIServers() []*APIServer { return c.servers }
+
+// kubeconfig is a rest.Config as the file that every Kubernetes program reads.
+func kubeconfig(config *rest.Config) ([]byte, error) {
+	const name = "test"
+	file := api.NewConfig()
+	file.CurrentContext = name
+	file.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
+	file.Clusters[name] = &api.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos[name] = &api.AuthInfo{
+		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
+	}
+	content, err := clientcmd.Write(*file)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a kubeconfig: %w", err)
+	}
+	return content, nil
+}
+
+// touchEvent returns an object that no client watches.
+func touchEvent() *corev1.Event {
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{GenerateName: "touch-", Namespace: "default"},
+		InvolvedObject: corev1.ObjectReference{Namespace: "default", Name: "touch"},
+	}
+}
+
+// firstEventIsGone reads one event of a watch.
+func firstEventIsGone(stream io.Reader) bool {
+	var event struct {
+		Type   string
+		Object metav1.Status
+	}
+	err := json.NewDecoder(stream).Decode(&event)
+	return err == nil && event.Type == "ERROR" && event.Object.Code == http.StatusGone
 }

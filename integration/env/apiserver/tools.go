@@ -79,3 +79,85 @@ func buildFlags(version, modFile string) []string {
 	}
 	return flags
 }
+
+// EnsureHelm is Ensure for helm, in the version that integration/tools/deploy names. It returns the
+// path of the program. Without a cluster to ask, a helm that is not told otherwise takes Kubernetes
+// 1.20 for granted.
+func EnsureHelm(ctx context.Context, progress io.Writer) (string, error) {
+	const chartutil = "helm.sh/helm/v3/pkg/chartutil"
+	kubernetes := strings.Split(strings.TrimPrefix(Version, "v"), ".")
+	link := fmt.Sprintf("-s -w -X %s.k8sVersionMajor=%s -X %s.k8sVersionMinor=%s", chartutil, kubernetes[0], chartutil, kubernetes[1])
+	dir, err := build{
+		what:   "helm once (about 2 minutes on two cores, 700 packages)",
+		module: "tools/deploy", files: []string{"go.mod", "go.sum"}, flags: []string{"-trimpath", "-ldflags", link},
+		targets: []target{{name: "helm", pkg: "helm.sh/helm/v3/cmd/helm"}},
+	}.ensure(ctx, progress)
+	if err != nil {
+		return "", fmt.Errorf("building helm: %w", err)
+	}
+	return filepath.Join(dir, "helm"), nil
+}
+
+// EnsureCoreDNS is Ensure for CoreDNS with the plugins of a cluster's DNS, in the version that
+// integration/agreement compares names with. It returns the path of the program.
+func EnsureCoreDNS(ctx context.Context, progress io.Writer) (string, error) {
+	return ensureCoreDNS(ctx, "coredns", "CoreDNS once (about 2 minutes on two cores)", progress)
+}
+
+// EnsureNodeLocalDNS is EnsureCoreDNS with the plugins of NodeLocal DNSCache only.
+func EnsureNodeLocalDNS(ctx context.Context, progress io.Writer) (string, error) {
+	return ensureCoreDNS(ctx, "nodelocal", "CoreDNS as NodeLocal DNSCache once (about a minute on two cores)", progress)
+}
+
+// ensureCoreDNS builds the program of that name in integration/agreement/testdata.
+func ensureCoreDNS(ctx context.Context, name, what string, progress io.Writer) (string, error) {
+	source := "testdata/" + name + "/main.go"
+	dir, err := build{
+		what:   what,
+		module: "agreement", files: []string{"go.mod", "go.sum", source}, flags: []string{"-trimpath", "-ldflags", "-s -w"},
+		targets: []target{{name: name, pkg: "./" + source}},
+	}.ensure(ctx, progress)
+	if err != nil {
+		return "", fmt.Errorf("building %s: %w", what, err)
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// containerdVersion is stamped into containerd, as its own build does: kubelet parses it. It is the
+// version that integration/tools/node requires.
+const containerdVersion = "v2.4.2"
+
+// EnsureNodeRuntime is Ensure for what runs containers on a machine, in the versions that
+// integration/tools/node names: containerd, its shim, ctr, runc, and the plugins bridge, loopback,
+// host-local and portmap of the container network interface. runc needs gcc, pkg-config and the headers
+// of libseccomp.
+func EnsureNodeRuntime(ctx context.Context, progress io.Writer) (Tools, error) {
+	const containerd = "github.com/containerd/containerd/v2"
+	const cni = "github.com/containernetworking/plugins/plugins/"
+	dir, err := build{
+		what:   "containerd " + containerdVersion + ", runc and network plugins once (about 2 minutes on two cores)",
+		module: "tools/node", files: []string{"go.mod", "go.sum"},
+		flags: []string{
+			"-trimpath", "-tags", "no_btrfs,no_devmapper,no_zfs,no_aufs",
+			"-ldflags", "-s -w -X " + containerd + "/version.Version=" + containerdVersion,
+		},
+		targets: []target{
+			// runc first: where the C compiler is missing, that is said at once.
+			{
+				name: "runc", pkg: "github.com/opencontainers/runc", cgo: true,
+				flags: []string{"-tags", "netgo,osusergo,seccomp", "-ldflags", "-s -w -extldflags -static"},
+			},
+			{name: "containerd", pkg: containerd + "/cmd/containerd"},
+			{name: "containerd-shim-runc-v2", pkg: containerd + "/cmd/containerd-shim-runc-v2"},
+			{name: "ctr", pkg: containerd + "/cmd/ctr"},
+			{name: "bridge", pkg: cni + "main/bridge"},
+			{name: "loopback", pkg: cni + "main/loopback"},
+			{name: "host-local", pkg: cni + "ipam/host-local"},
+			{name: "portmap", pkg: cni + "meta/portmap"},
+		},
+	}.ensure(ctx, progress)
+	if err != nil {
+		return Tools{}, fmt.Errorf("building the container runtime (on Debian this needs `apt-get install gcc pkg-config libseccomp-dev`): %w", err)
+	}
+	return Tools{Dir: dir}, nil
+}

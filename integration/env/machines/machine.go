@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
@@ -192,4 +193,70 @@ func (m *Machine) Import(ctx context.Context, image Image) error {
 		return fmt.Errorf("importing %s: %w", image.Name, err)
 	}
 	return nil
+}
+
+// PowerOff ends everything on the machine at once and unplugs it. What is on its disk stays.
+func (m *Machine) PowerOff() error {
+	if m.init == nil {
+		return fmt.Errorf("switching %s off: %w", m.Name, errOff)
+	}
+	return m.off()
+}
+
+var errOn = errors.New("the machine is on")
+
+// PowerOn boots the machine from its disk and returns when its Node is Ready again, by the new kubelet's word.
+func (m *Machine) PowerOn(ctx context.Context) error {
+	if m.init != nil {
+		return fmt.Errorf("switching %s on: %w", m.Name, errOn)
+	}
+	begin := time.Now()
+	if err := m.boot(); err != nil {
+		return fmt.Errorf("switching %s on: %w", m.Name, err)
+	}
+	if err := m.ready(ctx, begin); err != nil {
+		return err
+	}
+	return m.cluster.teach(ctx, m.Namespace)
+}
+
+// CutLink pulls the machine's network cable.
+func (m *Machine) CutLink() error { return m.cluster.fabric.carry(m.Name, false) }
+
+// MendLink plugs it in again.
+func (m *Machine) MendLink() error { return m.cluster.fabric.carry(m.Name, true) }
+
+// alternatives is where Debian says which variant /usr/sbin/iptables is.
+const alternatives = "/etc/alternatives"
+
+// alternatives makes the machine's own /etc/alternatives, in which iptables and its relatives are of its variant.
+// A computer without that folder keeps its iptables, and the machine has its own only in its PATH.
+func (m *Machine) alternatives() (map[string]string, error) {
+	entries, err := os.ReadDir(alternatives)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading which programs are chosen: %w", err)
+	}
+	dir := filepath.Join(m.dir, "alternatives")
+	if _, err := os.Stat(dir); err == nil {
+		return map[string]string{alternatives: dir}, nil // a reboot
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making a folder of choices: %w", err)
+	}
+	for _, e := range entries {
+		to, err := os.Readlink(filepath.Join(alternatives, e.Name()))
+		if err != nil {
+			continue // a README is no choice
+		}
+		if tool, kind, _ := strings.Cut(e.Name(), "-"); (tool == "iptables" || tool == "ip6tables") && (kind == "" || kind == "save" || kind == "restore") {
+			to = filepath.Join(m.tools(), e.Name())
+		}
+		if err := os.Symlink(to, filepath.Join(dir, e.Name())); err != nil {
+			return nil, fmt.Errorf("choosing %s: %w", e.Name(), err)
+		}
+	}
+	return map[string]string{alternatives: dir}, nil
 }

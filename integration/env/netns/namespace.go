@@ -11,12 +11,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 
 	"gridproxy/integration/env/need"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // Namespace is one network namespace of a lab: a node, a Pod or the client outside.
@@ -125,4 +128,106 @@ func onThread(f func() error) error {
 		done <- err
 	}()
 	return <-done
+}
+
+// NewNamespace makes a network namespace outside of any Lab: it has nothing but a loopback, which is up. It
+// lives until Close, or as long as something else keeps it.
+func NewNamespace(name string) (*Namespace, error) {
+	n, err := newNamespace(name, newSpawner())
+	if err != nil {
+		return nil, err
+	}
+	lo, err := n.links.LinkByName("lo")
+	if err == nil {
+		err = n.links.LinkSetUp(lo)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("setting loopback on %s up: %w", name, err), n.Close())
+	}
+	return n, nil
+}
+
+// OpenNamespace opens a network namespace that another process made, by a file of it:
+// /proc/PID/ns/net.
+func OpenNamespace(name, path string) (*Namespace, error) {
+	handle, err := netns.GetFromPath(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the network namespace of %s: %w", name, err)
+	}
+	links, err := netlink.NewHandleAt(handle)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening netlink in %s: %w", name, err), handle.Close())
+	}
+	return &Namespace{Name: name, ns: handle, links: links, spawn: newSpawner()}, nil
+}
+
+// Close gives up a namespace of NewNamespace or OpenNamespace, and ends the programs that were started in it.
+func (n *Namespace) Close() error {
+	n.spawn.close()
+	return n.close()
+}
+
+// Links is netlink in the namespace.
+func (n *Namespace) Links() *netlink.Handle { return n.links }
+
+// FD is the open file of the namespace, for netlink.
+func (n *Namespace) FD() int { return int(n.ns) }
+
+// BeRouter has the namespace forward for others, and tell senders at once what is unreachable.
+func (n *Namespace) BeRouter() error { return n.beRouter() }
+
+// FlowElsewhere is an error that describes a flow through the namespace to one of these addresses
+// that is answered by an address outside of by; nil = there is none. A client that takes the port
+// of such a flow reaches the same server.
+func (n *Namespace) FlowElsewhere(to, by []netip.Addr) error {
+	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
+		flows, err := n.links.ConntrackTableList(netlink.ConntrackTable, family)
+		if err != nil {
+			return fmt.Errorf("listing flows in %s: %w", n.Name, err)
+		}
+		for _, f := range flows {
+			asked, _ := netip.AddrFromSlice(f.Forward.DstIP)
+			answers, _ := netip.AddrFromSlice(f.Reverse.SrcIP)
+			if slices.Contains(to, asked.Unmap()) && !slices.Contains(by, answers.Unmap()) {
+				return fmt.Errorf("in %s there is %s", n.Name, f)
+			}
+		}
+	}
+	return nil
+}
+
+// Overflows is how many UDP datagrams the namespace has dropped because a program did not read them
+// in time. That is so on a machine that has too much to do.
+func (n *Namespace) Overflows() (dropped int, err error) {
+	err = n.Do(func() error {
+		for _, table := range []string{"snmp", "snmp6"} {
+			text, err := os.ReadFile("/proc/thread-self/net/" + table)
+			if err != nil {
+				return fmt.Errorf("reading what was dropped in %s: %w", n.Name, err)
+			}
+			dropped += rcvbufErrors(string(text))
+		}
+		return nil
+	})
+	return dropped, err
+}
+
+// rcvbufErrors reads a counter of the kernel. In snmp, the names of columns are in the row before.
+func rcvbufErrors(table string) (n int) {
+	var names []string
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 2 && fields[0] == "Udp6RcvbufErrors":
+			n, _ = strconv.Atoi(fields[1])
+		case len(fields) == 0 || fields[0] != "Udp:":
+		case names == nil:
+			names = fields
+		default:
+			if i := slices.Index(names, "RcvbufErrors"); i >= 0 && i < len(fields) {
+				n, _ = strconv.Atoi(fields[i])
+			}
+		}
+	}
+	return n
 }

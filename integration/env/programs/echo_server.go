@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // datagram is how long a message over UDP or SCTP can be.
@@ -172,4 +174,83 @@ func plain(address string) string {
 		return address
 	}
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port()).String()
+}
+
+// tellDestination has the kernel add to each datagram which address it was sent to. The socket is one of
+// both families, where IPv4 addresses have the form of IPv6.
+func tellDestination(conn *net.UDPConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+	})
+	return errors.Join(err, failed)
+}
+
+// answerFrom is what has the kernel send an answer from the address that was asked. The interface is left to
+// the routes: nil, the kernel's own choice, where the control message is none that we know.
+func answerFrom(control []byte) []byte {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= unix.SizeofInet6Pktinfo {
+			info := &unix.Inet6Pktinfo{}
+			copy(info.Addr[:], m.Data)
+			return unix.PktInfo6(info)
+		}
+	}
+	return nil
+}
+
+// listenSCTP serves one-to-one associations. The standard library does not know the protocol.
+func (s *server) listenSCTP(port int) error {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_SCTP)
+	if err != nil {
+		return fmt.Errorf("making a socket (does this kernel have SCTP?): %w", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet6{Port: port}); err != nil {
+		return fmt.Errorf("binding it: %w", err)
+	}
+	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
+		return fmt.Errorf("listening on it: %w", err)
+	}
+	go func() {
+		for {
+			conn, from, err := unix.Accept(fd)
+			if errors.Is(err, unix.EINTR) || errors.Is(err, unix.ECONNABORTED) {
+				continue
+			}
+			if err != nil {
+				return
+			}
+			go s.converse(conn, from, port)
+		}
+	}()
+	return nil
+}
+
+func (s *server) converse(fd int, from unix.Sockaddr, port int) {
+	defer unix.Close(fd)
+	client := ""
+	if a, ok := from.(*unix.SockaddrInet6); ok {
+		client = plain(netip.AddrPortFrom(netip.AddrFrom16(a.Addr), uint16(a.Port)).String())
+	}
+	buf := make([]byte, datagram)
+	for {
+		n, err := unix.Read(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return
+		}
+		if _, err := unix.Write(fd, []byte(s.answer(string(buf[:n]), client, port))); err != nil {
+			return
+		}
+	}
 }

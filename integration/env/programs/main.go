@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 )
 
 func main() {
@@ -54,4 +56,11 @@ func machine(args []string) error {
 		return sweep(os.Stdin, args[1], args[2:])
 	}
 	return errors.New("usage: enter|run CONFIG, groups NAME PART, remove NAME, sweep NAME DIR...; or call it pause, echo or start")
+}
+
+// pause keeps a Pod's namespaces alive: it waits, and ends when it is asked to.
+func pause() {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
+	<-end
 }

@@ -163,3 +163,17 @@ type stop struct{ error }
 // Stop returns an error for ask to return when asking again is useless, as of a process that has
 // ended.
 func Stop(err error) error { return stop{err} }
+
+// Receive returns what comes from a channel next, or the zero value when it is closed. It ends the
+// test if Usual is over before. what names what is waited for.
+func Receive[T any](t TB, what string, from <-chan T) (v T) {
+	t.Helper()
+	ctx, cancel := Usual.limit(t.Context())
+	defer cancel()
+	select {
+	case v = <-from:
+	case <-ctx.Done():
+		t.Fatalf("waited in vain: %s: %v", what, context.Cause(ctx))
+	}
+	return v
+}

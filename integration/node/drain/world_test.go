@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/traffic"
 
@@ -98,4 +99,51 @@ func newService(last byte) *corev1.Service {
 // nodePort is a Service's NodePort on this node's own address.
 func (w *world) nodePort(f netns.Family, last byte) netip.AddrPort {
 	return netip.AddrPortFrom(w.node.Addr(f), 30000+uint16(last))
+}
+
+// needIPVS skips a test on a kernel without IPVS.
+func needIPVS(t *testing.T) {
+	t.Helper()
+	need.IPTables(t)
+	need.Tools(t, "run `apt-get install ipset ipvsadm`", "ipset", "ipvsadm")
+	need.IPVS(t)
+}
+
+// eachVariant runs a test with both kinds of iptables, one after the other: they share one
+// emulated processor.
+func eachVariant(t *testing.T, test func(*testing.T, string)) {
+	t.Helper()
+	needIPVS(t)
+	for _, variant := range []string{"nft", "legacy"} {
+		t.Run(variant, func(t *testing.T) { test(t, variant) })
+	}
+}
+
+// routes are all the ways to a Service that must answer whatever happens: from a Pod, from the node
+// and from outside, to its cluster IP, its ExternalIP and its NodePort.
+func (w *world) routes(last byte) []traffic.Way {
+	var all []traffic.Way
+	for _, f := range netns.Families() {
+		for _, to := range []netip.AddrPort{netns.VIP(f, last), netns.External(f, last), w.nodePort(f, last)} {
+			all = append(all, way(w.Client(here).Namespace, to), way(w.Outside, to))
+		}
+		all = append(all, way(w.node.Namespace, netns.VIP(f, last)))
+	}
+	return all
+}
+
+// ways are those of the routes that connections stay open on: one of each kind.
+func (w *world) ways(last byte) []traffic.Way {
+	return []traffic.Way{
+		way(w.Client(here).Namespace, netns.VIP(netns.IPv4, last)),
+		way(w.Client(here).Namespace, netns.VIP(netns.IPv6, last)),
+		way(w.node.Namespace, netns.VIP(netns.IPv4, last)),
+		way(w.Outside, w.nodePort(netns.IPv4, last)),
+		way(w.Outside, w.nodePort(netns.IPv6, last)),
+		way(w.Outside, netns.External(netns.IPv4, last)),
+	}
+}
+
+func way(from *netns.Namespace, to netip.AddrPort) traffic.Way {
+	return traffic.Way{From: from, To: to}
 }
