@@ -5,19 +5,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 )
-
-// completionLimit is how long a shell waits for names.
-const completionLimit = 2 * time.Second
-
-// maxCompletions is how many names a shell gets at most.
-const maxCompletions = 500
-
-// maxNameChars is the length of the longest NAMESPACE/NAME, with svc/ or service/ before it.
-const maxNameChars = len("service/") + 63 + 1 + 253
 
 // ListNames calls add with the names that may follow typed, until add returns false. args are the
 // arguments before it. It may ignore ctx: the shell does not wait for it.
@@ -31,7 +21,7 @@ func CompleteNames(list ListNames) cobra.CompletionFunc {
 		if parent == nil {
 			parent = context.Background()
 		}
-		ctx, cancel := context.WithTimeout(parent, completionLimit)
+		ctx, cancel := context.WithTimeout(parent, completionTimeout)
 		defer cancel()
 		found := candidates{typed: typed, given: args, names: map[string]bool{}}
 		listed := make(chan struct{})
@@ -59,10 +49,10 @@ type candidates struct {
 func (c *candidates) add(name string) (more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.names) < maxCompletions && strings.HasPrefix(name, c.typed) && isPlain(name) && !slices.Contains(c.given, name) {
+	if len(c.names) < completionsMax && strings.HasPrefix(name, c.typed) && isPlain(name) && !slices.Contains(c.given, name) {
 		c.names[name] = true
 	}
-	return len(c.names) < maxCompletions
+	return len(c.names) < completionsMax
 }
 
 func (c *candidates) sorted() []string {
@@ -79,7 +69,7 @@ func (c *candidates) sorted() []string {
 // isPlain reports whether a text can be the name of an object. Only such names are offered: what a
 // server answers is anything, and a shell evaluates the command line that it has completed.
 func isPlain(name string) bool {
-	if name == "" || len(name) > maxNameChars || name[0] == '-' {
+	if name == "" || len(name) > completionMax || name[0] == '-' {
 		return false
 	}
 	for _, r := range name {

@@ -39,7 +39,7 @@ func TestCandidatesArePlain(t *testing.T) {
 	}
 }
 
-// TestCandidatesAreBounded: at most maxCompletions names, and the list is asked for no more.
+// TestCandidatesAreBounded: at most completionsMax names, and the list is asked for no more.
 func TestCandidatesAreBounded(t *testing.T) {
 	asked := 0
 	got := complete(t, func(_ context.Context, _ []string, _ string, add func(string) bool) error {
@@ -48,7 +48,7 @@ func TestCandidatesAreBounded(t *testing.T) {
 		}
 		return nil
 	}, nil, "x")
-	if len(got) != maxCompletions || asked != maxCompletions-1 {
+	if len(got) != completionsMax || asked != completionsMax-1 {
 		t.Errorf("%d names of %d", len(got), asked)
 	}
 }

@@ -36,7 +36,7 @@ func newCompletion(std Stdio) *cobra.Command {
 		Short: "Print a completion script for a shell",
 		Long: `Print the script with which a shell completes the commands, flags and names of this program. Names of
 Services, Nodes and Grids are read from the manifests or the cluster that the command line names, for
-at most ` + completionLimit.String() + `, at most ` + fmt.Sprint(maxCompletions) + ` names. The script for bash needs the package bash-completion.
+at most ` + completionTimeout.String() + `, at most ` + fmt.Sprint(completionsMax) + ` names. The script for bash needs the package bash-completion.
 `,
 		Example: `  source <(PROGRAM completion bash)
   PROGRAM completion zsh > "${fpath[1]}/_PROGRAM"

@@ -12,6 +12,7 @@
 //     their bounds)
 //   - paths and addresses that several daemons take: bounds.go; the flags of SuperEdge:
 //     superedge.go
+//   - times and bounds: limits.go
 //
 // Invariant: the same kind of end has the same exit code in all commands, and every help text has
 // its codes. Every problem is printed to standard error, one per line.

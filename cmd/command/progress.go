@@ -7,18 +7,11 @@ import (
 	"time"
 )
 
-// progressAfter is how long a command is silent about what it waits for, and progressEvery how
-// often a terminal shows the time.
-const (
-	progressAfter = 2 * time.Second
-	progressEvery = time.Second
-)
-
 // Waiting writes to standard error what a command waits for, if that takes long. On a terminal
 // the line shows the time, and done erases it; elsewhere it is written once. Call done before
 // anything else is printed.
 func Waiting(w io.Writer, what string) (done func()) {
-	ticker := time.NewTicker(progressEvery)
+	ticker := time.NewTicker(progressPeriod)
 	p := &progress{what: what, erasable: isTerminal(w) && !isDumb(os.Getenv)}
 	follow := p.follow(w, time.Now(), ticker.C)
 	return func() {
@@ -57,7 +50,7 @@ func (p *progress) follow(w io.Writer, begun time.Time, ticks <-chan time.Time) 
 
 // after returns what is written once a time has passed; "" = nothing.
 func (p *progress) after(passed time.Duration) string {
-	if passed < progressAfter || p.shown && !p.erasable {
+	if passed < progressDelay || p.shown && !p.erasable {
 		return ""
 	}
 	p.shown = true

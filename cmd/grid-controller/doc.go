@@ -8,6 +8,7 @@
 //   - when the controllers start: starter.go; the Lease of the leader: lease.go
 //   - the part in distributing Grids: federation.go; what remains after it is switched off:
 //     leftovers.go
+//   - times and bounds: limits.go
 //
 // Decisions about children are in controller/grid/expand, those about Nodes in
 // controller/site/assign, those about other clusters in controller/federation/hub/plan and

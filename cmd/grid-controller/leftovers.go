@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
@@ -24,18 +23,11 @@ type leftovers struct {
 	log        *slog.Logger
 }
 
-// The bounds of the search.
-const (
-	leftoverTimeout = time.Minute
-	answerLimit     = 500 // objects in one answer
-	maxAnswers      = 20  // of one kind and namespace
-)
-
 // Start logs what it finds. Kinds that are not served or must not be listed have nothing. The
 // account may list FleetClusters on a hub alone: there is a request for them only where there are
 // Grids of a hub.
 func (l leftovers) Start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, leftoverTimeout)
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	namespaces := l.namespaces
 	if len(namespaces) == 0 {
@@ -75,10 +67,10 @@ func (l leftovers) Start(ctx context.Context) error {
 // removes it from the first one; "" if it finds none.
 func (l leftovers) find(ctx context.Context, kind schema.GroupVersionKind, namespace, resource string) (count int, example string) {
 	next := ""
-	for range maxAnswers {
+	for range pagesMax {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(kind)
-		if err := l.live.List(ctx, &list, client.InNamespace(namespace), client.Limit(answerLimit), client.Continue(next)); err != nil {
+		if err := l.live.List(ctx, &list, client.InNamespace(namespace), client.Limit(pageMax), client.Continue(next)); err != nil {
 			l.log.Debug("not known whether objects have the finalizer "+v1alpha1.Finalizer, "of", resource, "err", err)
 			return count, example
 		}

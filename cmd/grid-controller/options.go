@@ -68,7 +68,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "work only while holding a Lease, so that several replicas can run")
 	fs.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", o.leaseNamespace, "namespace of the Lease; without it the Pod's own, and outside of a cluster kube-system")
 	fs.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName, "name of the Lease")
-	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration, "how long a Lease stays valid without being renewed; at most "+maxLease.String())
+	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration, "how long a Lease stays valid without being renewed; at most "+leaseMax.String())
 	fs.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", o.renewDeadline, "how long the leader tries to renew the Lease before it exits")
 	fs.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod, "pause between attempts to get or renew the Lease")
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
@@ -107,29 +107,22 @@ func (o *options) check() error {
 	wrong(o.leaseDuration <= o.renewDeadline, "--leader-elect-lease-duration %s: want more than --leader-elect-renew-deadline %s", o.leaseDuration, o.renewDeadline)
 	wrong(len(o.namespaces) > 0 && o.nodeUnits,
 		"--namespaces needs --node-units=false: labels of NodeUnits must not vanish while a Service of any namespace uses them")
-	wrong(len(o.namespaces) > maxNamespaces, "--namespaces has %d names: want at most %d, or leave it out to watch all", len(o.namespaces), maxNamespaces)
+	wrong(len(o.namespaces) > namespacesMax, "--namespaces has %d names: want at most %d, or leave it out to watch all", len(o.namespaces), namespacesMax)
 	for _, name := range o.namespaces {
 		wrong(len(validation.IsDNS1123Label(name)) > 0, "--namespaces %q: want names of namespaces, separated by commas", name)
 	}
 	wrong(len(o.accept) > 0 && o.federation != federationMember, "--accept-namespaces needs --federation=member: it is about Grids that a hub sends")
-	wrong(len(o.accept) > maxNamespaces, "--accept-namespaces has %d names: want at most %d, or leave it out to take Grids into all", len(o.accept), maxNamespaces)
+	wrong(len(o.accept) > namespacesMax, "--accept-namespaces has %d names: want at most %d, or leave it out to take Grids into all", len(o.accept), namespacesMax)
 	for _, name := range o.accept {
 		wrong(len(validation.IsDNS1123Label(name)) > 0, "--accept-namespaces %q: want names of namespaces, separated by commas", name)
 	}
 	wrong(o.leaseDuration < time.Second, "--leader-elect-lease-duration %s: want at least 1s", o.leaseDuration)
-	wrong(o.leaseDuration > maxLease, "--leader-elect-lease-duration %s: want at most %s, because no replica takes over from a lost leader before", o.leaseDuration, maxLease)
+	wrong(o.leaseDuration > leaseMax, "--leader-elect-lease-duration %s: want at most %s, because no replica takes over from a lost leader before", o.leaseDuration, leaseMax)
 	wrong(o.artifactURL != "" && !isArtifactURL(o.artifactURL),
 		"--artifact-url %q: want the address where Flux reaches --artifact-bind-address, such as http://grid-artifacts.gridproxy.svc.cluster.local", o.artifactURL)
 	errs = append(errs, o.checkFederation())
 	return errors.Join(errs...)
 }
-
-// maxLease bounds --leader-elect-lease-duration, and with it the two durations within a Lease.
-const maxLease = time.Hour
-
-// maxNamespaces bounds --namespaces, because each one has watches of its own, and
-// --accept-namespaces.
-const maxNamespaces = 100
 
 const never = "never"
 

@@ -243,7 +243,7 @@ type givenNamespaces struct {
 // Start asks for each namespace. The account need not have the right to read Namespaces: then it
 // cannot list Grids in one that does not exist, since its RoleBinding is in it.
 func (g givenNamespaces) Start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, leftoverTimeout)
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	for _, name := range g.names {
 		namespace := &metav1.PartialObjectMetadata{}

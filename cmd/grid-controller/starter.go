@@ -18,11 +18,6 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-const (
-	askEvery   = time.Second
-	remindEach = 10 * time.Minute
-)
-
 // starter starts controllers once the API server serves their resources.
 type starter struct {
 	what      string // what these are, for people
@@ -59,7 +54,7 @@ func (s *starter) Start(ctx context.Context) error {
 // wait waits until the controllers can start, and reports false if ctx ends before. It logs the
 // reason when that changes and from time to time.
 func (s *starter) wait(ctx context.Context) bool {
-	tick := time.NewTicker(askEvery)
+	tick := time.NewTicker(definitionsPeriod)
 	defer tick.Stop()
 	said, at := "", time.Time{}
 	for {
@@ -70,7 +65,7 @@ func (s *starter) wait(ctx context.Context) bool {
 			}
 			return true
 		}
-		if now := time.Now(); err.Error() != said || now.Sub(at) >= remindEach {
+		if now := time.Now(); err.Error() != said || now.Sub(at) >= definitionsLogPeriod {
 			s.log.Warn("waiting", "err", err)
 			said, at = err.Error(), now
 		}

@@ -14,9 +14,6 @@ import (
 	"gridproxy/topology/dnsview"
 )
 
-// resolvConfEvery is how often the file is read again. A DHCP client writes it.
-const resolvConfEvery = 10 * time.Second
-
 // answers are what the server says at the moment.
 type answers struct {
 	own        []netip.Addr // the server's addresses
@@ -45,7 +42,7 @@ func (a *answers) apply(c *feed.Contents) {
 
 // keepReading follows the file with the servers of this machine until ctx ends.
 func (a *answers) keepReading(ctx context.Context) {
-	tick := time.NewTicker(resolvConfEvery)
+	tick := time.NewTicker(resolvConfPeriod)
 	defer tick.Stop()
 	for {
 		a.readMachine()

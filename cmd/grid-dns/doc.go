@@ -10,6 +10,7 @@
 //	limited_queries.go   how many queries are under way
 //	answers.go  what is answered at the moment
 //	check.go    grid-dns check, for probes
+//	limits.go   times and bounds
 //
 // It is a process of its own without NET_ADMIN, because it parses packets of every Pod.
 package main

@@ -11,16 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// How many TCP connections are open at once, at each address. One costs a file descriptor and some
-// kilobytes, also while it is idle, for up to ten seconds after its last query.
-const (
-	maxConnections = 1024
-	maxOfClient    = 128 // of one source address
-)
-
-// resetsLogged is the least time between two log lines about connections that were reset.
-const resetsLogged = time.Minute
-
 // limitedListener resets the oldest connection of a client that has too many, or, if all have too
 // many, of the client that has most: a new one is always accepted, so no number of idle connections
 // keeps others out. This machine's own connections to its own address, such as those of the daemon,
@@ -62,9 +52,9 @@ func (l *limitedListener) admit(c *limitedConn) (excess *limitedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case len(l.open[c.client]) >= maxOfClient:
+	case len(l.open[c.client]) >= connectionsOfClientMax:
 		excess = l.open[c.client][0]
-	case !c.own && l.total >= maxConnections:
+	case !c.own && l.total >= connectionsMax:
 		excess = l.largest()[0]
 	}
 	if excess != nil {
@@ -106,10 +96,10 @@ func (l *limitedListener) forget(c *limitedConn) {
 // lock held.
 func (l *limitedListener) note(c *limitedConn) {
 	l.resets.Inc()
-	if now := time.Now(); l.logged.IsZero() || now.Sub(l.logged) >= resetsLogged {
+	if now := time.Now(); l.logged.IsZero() || now.Sub(l.logged) >= resetLogPeriod {
 		l.logged = now
 		l.log.Warn("reset a TCP connection, because too many are open; the metric grid_dns_tcp_resets_total counts all that are reset",
-			"client", c.client, "openOfClient", len(l.open[c.client]), "limitOfClient", maxOfClient, "open", l.total, "limit", maxConnections)
+			"client", c.client, "openOfClient", len(l.open[c.client]), "limitOfClient", connectionsOfClientMax, "open", l.total, "limit", connectionsMax)
 	}
 }
 

@@ -83,14 +83,14 @@ func TestLimitedListener(t *testing.T) {
 		}
 	}()
 	c := &clients{t: t, to: inner.Addr().String()}
-	for i := range maxOfClient + 1 {
+	for i := range connectionsOfClientMax + 1 {
 		if !c.open("127.0.0.2") {
 			t.Fatalf("connection %d of a client is refused", i+1)
 		}
 	}
 	c.wantReset(0, "of a client that has too many")
-	for i := maxOfClient; i < maxConnections; i++ {
-		if from := net.IPv4(127, 0, 1, byte(i/(maxOfClient-1))).String(); !c.open(from) {
+	for i := connectionsOfClientMax; i < connectionsMax; i++ {
+		if from := net.IPv4(127, 0, 1, byte(i/(connectionsOfClientMax-1))).String(); !c.open(from) {
 			t.Fatalf("connection %d is refused, of %s", i+1, from)
 		}
 	}
@@ -101,7 +101,7 @@ func TestLimitedListener(t *testing.T) {
 		t.Error("a client without connections is refused")
 	}
 	c.wantReset(1, "of the client that has most")
-	for range maxOfClient + 1 {
+	for range connectionsOfClientMax + 1 {
 		if !c.open("127.0.0.1") {
 			t.Fatal("this machine itself is refused")
 		}

@@ -15,20 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// How many queries are under way at once, at all addresses together. A query of an outside name is
-// under way until an upstream has answered, which takes up to upstreams.Limit.
-const (
-	maxQueries         = 1024
-	maxQueriesOfClient = 256 // of one source address; a full socket buffer has about as many
-	// From busyQueries on, a client may have fewQueries: clients with more take no more than this.
-	busyQueries = maxQueries * 3 / 4
-	fewQueries  = 16
-
-	// The daemon asks from the address of this server, as Pods of the host network may. These have a
-	// room of their own.
-	ownQueries = 128
-)
-
 // limitedQueriesName is what CoreDNS calls the plugin.
 const limitedQueriesName = "limitedqueries"
 
@@ -119,14 +105,14 @@ func (w *countingWriter) WriteMsg(m *dns.Msg) error {
 func (l *limitedQueries) admit(client netip.Addr, own bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	limit := maxQueriesOfClient
+	limit := queriesOfClientMax
 	switch {
 	case own:
-		limit = ownQueries
-	case l.total >= maxQueries:
+		limit = queriesOfDaemonMax
+	case l.total >= queriesMax:
 		return false
-	case l.total >= busyQueries:
-		limit = fewQueries
+	case l.total >= queriesBusy:
+		limit = queriesOfClientBusyMax
 	}
 	n := l.ofClient[client]
 	if n >= limit {

@@ -38,10 +38,10 @@ func TestAdmit(t *testing.T) {
 				if ok {
 					admitted = append(admitted, client)
 				}
-				if l.total > maxQueries || l.ofClient[client] > maxQueriesOfClient || l.total != len(admitted) {
+				if l.total > queriesMax || l.ofClient[client] > queriesOfClientMax || l.total != len(admitted) {
 					t.Fatalf("%d are under way, %d of the client", l.total, l.ofClient[client])
 				}
-				if !ok && has < fewQueries && total < maxQueries {
+				if !ok && has < queriesOfClientBusyMax && total < queriesMax {
 					t.Fatalf("a client with %d of %d queries is kept out", has, total)
 				}
 			}
@@ -100,7 +100,7 @@ func TestDroppedQueries(t *testing.T) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer close(slow.end)
-	for range maxQueriesOfClient {
+	for range queriesOfClientMax {
 		asking.Go(func() { ask(t.Context(), &net.UDPAddr{IP: greedy, Port: 1}) })
 		<-slow.begun
 	}
@@ -126,11 +126,11 @@ func TestOwnRoom(t *testing.T) {
 		}
 		return l.answered[localAddr].udp.Load() > before
 	}
-	l.total = maxQueries
+	l.total = queriesMax
 	if ask(netip.MustParseAddr("10.0.0.1")) || !ask(localAddr) {
 		t.Error("when there is no room, a client's query is answered, or the daemon's own is not")
 	}
-	l.ofClient[localAddr] = ownQueries
+	l.ofClient[localAddr] = queriesOfDaemonMax
 	if ask(localAddr) {
 		t.Error("this address has more room than its own")
 	}
@@ -145,7 +145,7 @@ func TestNestedQueryNeedsNoPlace(t *testing.T) {
 	zone.Serve(names.New(names.Config{Domain: "cluster.local"}, dnsview.View{Services: []*dnsview.Names{alias}, Namespaces: []string{"shop"}}, 1))
 	client := &net.UDPAddr{IP: net.IPv4(10, 0, 0, 1)}
 	l.next = zone
-	l.ofClient[addrOf(client)] = maxQueriesOfClient - 1
+	l.ofClient[addrOf(client)] = queriesOfClientMax - 1
 	w := &clientWriter{&localWriter{local: &net.UDPAddr{IP: localAddr.AsSlice(), Port: portDNS}}, client}
 	if _, err := l.ServeDNS(t.Context(), w, new(dns.Msg).SetQuestion("mail.shop.svc.cluster.local.", dns.TypeA)); err != nil {
 		t.Fatal(err)

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"time"
-
 	"gridproxy/cmd/command"
 
 	"github.com/spf13/cobra"
 )
 
-// endLimit is how long the process may run after SIGTERM.
-const endLimit = leaveAlone + 7*time.Second
-
-func main() { command.Main(newRoot, endLimit) }
+func main() { command.Main(newRoot, endTimeout) }
 
 func newRoot(std command.Stdio) *cobra.Command {
 	root := &cobra.Command{

@@ -399,7 +399,7 @@ func TestServeLaterAddress(t *testing.T) {
 func TestServeIdleConnections(t *testing.T) {
 	m, _, _ := newServing(t)
 	greedy := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	for range 2 * maxOfClient {
+	for range 2 * connectionsOfClientMax {
 		if conn, err := greedy.Dial("tcp", thisServer.String()); err == nil {
 			defer conn.Close() //nolint:errcheck // nothing was sent
 		}
@@ -408,7 +408,7 @@ func TestServeIdleConnections(t *testing.T) {
 		return wait.Check(strings.Contains(m.server.logged(), "reset a TCP connection"), "none is")
 	})
 	m.want(db, "10.0.0.7")
-	if files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", m.server.Process.Pid)); err != nil || len(files) > maxOfClient+50 {
+	if files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", m.server.Process.Pid)); err != nil || len(files) > connectionsOfClientMax+50 {
 		t.Errorf("%d files are open, %v", len(files), err)
 	}
 }

@@ -22,18 +22,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The times of a start and of an end.
-const (
-	lookEvery = 100 * time.Millisecond // for the first address
-	moreEvery = time.Second            // for others, from then on
-	sayEvery  = 30 * time.Second       // what is waited for
-	// leave is from saying that this server does not serve any more until it does not: the daemon
-	// leads queries elsewhere meanwhile. Where no daemon hears it, such as while both are removed,
-	// queries come for as long as the kernel holds what was led: 30 s.
-	leave      = 2 * time.Second
-	leaveAlone = 31 * time.Second
-)
-
 func newServe(std command.Stdio) *cobra.Command {
 	o := defaults()
 	cmd := &cobra.Command{
@@ -119,7 +107,7 @@ func (o *opener) run(ctx context.Context, first []netip.Addr) error {
 	if err := o.take(first); len(o.open) == 0 {
 		return err
 	}
-	tick := time.NewTicker(moreEvery)
+	tick := time.NewTicker(addressPeriod)
 	defer tick.Stop()
 	for {
 		select {
@@ -172,13 +160,13 @@ func awaitNoQueries(client *feed.Client, log *slog.Logger) {
 	daemon := client.Connection()
 	client.Moved()
 	if daemon > 0 {
-		time.Sleep(leave)
+		time.Sleep(leaveDelay)
 	}
 	if daemon > 0 && client.Connection() == daemon {
 		return
 	}
-	log.Warn("no daemon hears that this server leaves: it answers until no query is led to it any more", "for", leaveAlone)
-	time.Sleep(leaveAlone)
+	log.Warn("no daemon hears that this server leaves: it answers until no query is led to it any more", "for", leaveAloneDelay)
+	time.Sleep(leaveAloneDelay)
 }
 
 // awaitStart waits until it is known what to answer and this machine has one of the addresses.
@@ -187,7 +175,7 @@ func awaitStart(ctx context.Context, o options, known <-chan struct{}, log *slog
 	waits := func(for_ string) {
 		log.Info("waiting for "+for_+" before queries are answered", "socket", o.socket, "addresses", o.addresses)
 	}
-	say := time.NewTicker(sayEvery)
+	say := time.NewTicker(startLogPeriod)
 	defer say.Stop()
 	for waiting := true; waiting; {
 		select {
@@ -199,7 +187,7 @@ func awaitStart(ctx context.Context, o options, known <-chan struct{}, log *slog
 			waiting = false
 		}
 	}
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(firstAddressPeriod)
 	defer look.Stop()
 	for {
 		addrs, err := existing(o.addrs)

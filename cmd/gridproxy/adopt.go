@@ -18,9 +18,6 @@ import (
 // procDir is where the kernel lists processes.
 const procDir = "/proc"
 
-// maxCommandLineBytes limits the command line of another process.
-const maxCommandLineBytes = 1 << 20
-
 // runningDaemon is a process with the command line `gridproxy run`.
 type runningDaemon struct {
 	process int
@@ -55,7 +52,7 @@ func runningDaemons(proc string) []runningDaemon {
 // /proc. The real, effective, saved and file system user all have to match: a setuid program keeps
 // the user that started it as its real user.
 func isOurUsers(file string) bool {
-	text, err := regularfile.Read(file, maxCommandLineBytes)
+	text, err := regularfile.Read(file, commandLineMax)
 	if err != nil {
 		return false
 	}
@@ -84,7 +81,7 @@ func sharesNamespaces(proc, process string) bool {
 // daemonFlags returns the flags of a running daemon, by the file with its command line. It
 // returns nil if the process is no daemon, or its command line cannot be read.
 func daemonFlags(file string) []string {
-	text, err := regularfile.Read(file, maxCommandLineBytes)
+	text, err := regularfile.Read(file, commandLineMax)
 	if err != nil {
 		return nil
 	}

@@ -13,9 +13,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// betweenDiffs is the time between two comparisons of diff --wait.
-const betweenDiffs = time.Second
-
 func newDiff(std command.Stdio) *cobra.Command {
 	in := &inputs{warn: warnTo(std.Err), stderr: std.Err, adopt: &adoption{own: []string{"wait"}, required: true}}
 	var wait time.Duration
@@ -80,7 +77,7 @@ func diffWithin(ctx context.Context, wait time.Duration, o options.Options, std 
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(betweenDiffs):
+		case <-time.After(diffPeriod):
 			text, err = l.compare(ctx)
 		}
 	}

@@ -16,7 +16,7 @@
 //   - how manifests or an API server are read, and which kinds in manifests are skipped: source.go;
 //     how long a command waits for an API server, and what it reports of the connection:
 //     listing.go; the saved state: fromstate.go
-//   - the names that a shell offers: completion.go
+//   - the names that a shell offers: completion.go; times and bounds: limits.go
 //
 // Where else to look: what run starts, in daemon; what a mode writes, compares (the order of the
 // lines of diff) and leaves behind, in driver; /healthz, /livez and /readyz, in health; metrics, in

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/apiserver"
@@ -278,9 +277,6 @@ func daemonNotes(ctx context.Context, o options.Options, service types.Namespace
 	return s.NotesOn(service.String())
 }
 
-// evidenceLimit is how long explain reads the kernel's rules.
-const evidenceLimit = 30 * time.Second
-
 // evidenceHere returns which Services this machine's kernel refuses, by its rules. The result
 // is empty if this machine is not the Node that is explained, or if this process may not read
 // the rules.
@@ -288,7 +284,7 @@ func evidenceHere(ctx context.Context, o options.Options) (explain.Evidence, err
 	if here, err := nodeName(""); err != nil || here != o.NodeName || os.Geteuid() != 0 {
 		return explain.Evidence{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, evidenceLimit)
+	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 	found, err := driver.ReadEvidence(ctx, o)
 	if err != nil {

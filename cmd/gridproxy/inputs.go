@@ -103,7 +103,7 @@ func configWatch(in *inputs, log *slog.Logger) *watch.FileConfig {
 	}
 	return &watch.FileConfig{
 		Path: in.ConfigFile, Text: in.config,
-		Read:   func() ([]byte, error) { return regularfile.Read(in.ConfigFile, options.MaxConfigBytes) },
+		Read:   func() ([]byte, error) { return regularfile.Read(in.ConfigFile, options.ConfigMax) },
 		Accept: func(text []byte) error { return in.acceptConfig(text) },
 		Report: func(err error) {
 			if err == nil {

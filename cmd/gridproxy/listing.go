@@ -13,9 +13,6 @@ import (
 	"gridproxy/topology/watch"
 )
 
-// patience is how long a command waits for an API server.
-const patience = 30 * time.Second
-
 // listing is a Cluster that has read everything once, and follows changes until it is closed. The
 // first problem ends it.
 type listing struct {
@@ -44,7 +41,7 @@ func openListing(ctx context.Context, o options.Options, allServices bool) (*lis
 		giveUp(nil)
 		return nil, err
 	}
-	late := time.AfterFunc(patience, func() { giveUp(fmt.Errorf("no answer within %s", patience)) })
+	late := time.AfterFunc(apiServerTimeout, func() { giveUp(fmt.Errorf("no answer within %s", apiServerTimeout)) })
 	defer late.Stop()
 	l := &listing{cluster: cluster, server: config.Host, problem: func() error { return context.Cause(ctx) }, giveUp: giveUp, ended: make(chan error, 1)}
 	go func() { l.ended <- cluster.Run(ctx) }()

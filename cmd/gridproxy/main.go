@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/command/man"
@@ -15,12 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// netlinkLimit is how long the kernel may take for one message on a netlink socket of the library.
-// The library's default is a minute, which is as long as /livez waits.
-const netlinkLimit = 10 * time.Second
-
 func main() {
-	if err := netlink.SetSocketTimeout(netlinkLimit); err != nil {
+	if err := netlink.SetSocketTimeout(netlinkTimeout); err != nil {
 		fmt.Fprintln(os.Stderr, "error: limiting how long netlink sockets wait:", err)
 		os.Exit(command.Failure)
 	}

@@ -89,17 +89,14 @@ func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, err
 	return l.snapshot()
 }
 
-// maxSkipped is for how many kinds it is said that their objects are skipped.
-const maxSkipped = 10
-
 // skipped returns a line for each kind of object in manifests that a command does not use, and
-// one line for all beyond maxSkipped kinds. It is pure.
+// one line for all beyond skippedKindsMax kinds. It is pure.
 func skipped(counts map[schema.GroupKind]int) []string {
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b schema.GroupKind) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group))
 	})
 	var lines []string
-	for _, k := range kinds[:min(len(kinds), maxSkipped)] {
+	for _, k := range kinds[:min(len(kinds), skippedKindsMax)] {
 		why := "gridproxy does not use this kind"
 		if k.String() == "Endpoints" {
 			why = "gridproxy reads EndpointSlices; write an EndpointSlice"
@@ -113,7 +110,7 @@ func skipped(counts map[schema.GroupKind]int) []string {
 		}
 		lines = append(lines, fmt.Sprintf("%d %s of kind %s skipped: %s", counts[k], objects, excerpt.Of(k.String()), why))
 	}
-	if more := len(kinds) - maxSkipped; more > 0 {
+	if more := len(kinds) - skippedKindsMax; more > 0 {
 		lines = append(lines, fmt.Sprintf("objects of %d other kinds skipped", more))
 	}
 	return lines

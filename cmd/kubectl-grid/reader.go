@@ -70,7 +70,7 @@ func (r *reader) warnOfAPIProxy(ctx context.Context) string {
 // get reads one object into out. what names it in the error. The API server's warnings, such as the
 // one that Endpoints are deprecated, are not printed.
 func (r *reader) get(ctx context.Context, path, what string, out any) (found bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, clusterlist.Patience, fmt.Errorf("no answer within %s", clusterlist.Patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, clusterlist.ListTimeout, fmt.Errorf("no answer within %s", clusterlist.ListTimeout))
 	defer cancel()
 	text, err := clusterlist.Raw(r.server.Client.Get().AbsPath(path).WarningHandler(rest.NoWarnings{}).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
 	if err != nil && ctx.Err() != nil {

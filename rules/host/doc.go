@@ -10,6 +10,7 @@
 //     watch.go
 //   - how a program is started and killed, and a kernel module is loaded: program.go; processor
 //     time used so far: processor.go
+//   - times and bounds: limits.go
 //
 // Invariant: nf_conntrack_max is never lowered. A value that is already set is not written. A
 // sysctl that cannot be written is reported and never fatal, because some are read-only in

@@ -22,9 +22,6 @@ import (
 // they change with Services.
 const ServiceLink = "kube-ipvs0"
 
-// dumpTries is how often a list is requested again if it changed while the kernel sent it.
-const dumpTries = 5
-
 // Machine is this machine as /proc and /sys show it. The zero value is the running
 // kernel, seen from the network namespace of the calling thread.
 type Machine struct {
@@ -93,7 +90,7 @@ func networkOf(a netlink.Addr) (netip.Prefix, bool) {
 func listAddrs() ([]netlink.Addr, error) {
 	for try := 1; ; try++ {
 		all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
-		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == dumpTries {
+		if !errors.Is(err, netlink.ErrDumpInterrupted) || try == listTriesMax {
 			return all, err
 		}
 	}
@@ -141,7 +138,7 @@ func (m Machine) path(name string) string {
 }
 
 func (m Machine) readInt(name string) (int64, error) {
-	b, err := regularfile.Read(m.path(name), maxSettingBytes)
+	b, err := regularfile.Read(m.path(name), settingMax)
 	if err != nil {
 		return 0, err
 	}

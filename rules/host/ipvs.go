@@ -91,7 +91,7 @@ func (m Machine) reuseDelay() error {
 // be read.
 func (m Machine) reuse() (mode int64, release string) {
 	mode, _ = m.readInt(ipvsDir + "conn_reuse_mode")
-	text, _ := regularfile.Read(m.path("proc/sys/kernel/osrelease"), maxSettingBytes)
+	text, _ := regularfile.Read(m.path("proc/sys/kernel/osrelease"), settingMax)
 	return mode, strings.TrimSpace(string(text))
 }
 

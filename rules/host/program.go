@@ -16,10 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeDelay is how long the pipes of a program are read after the program was killed. Only a
-// process that left the program's process group can still hold them.
-const pipeDelay = time.Second
-
 // Command returns a command that is killed when ctx ends, with every process that it started:
 // it gets a process group of its own. Without that, a wrapper script would die and the tool
 // that it started would keep the pipes open and the xtables lock held.
@@ -110,14 +106,11 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// moduleLimit is how long loading a module may take. A good run takes less than a second.
-const moduleLimit = 30 * time.Second
-
 // LoadModule loads a kernel module, unless the file that the module creates exists. An error is not
 // returned: what needs the module reports it.
 func LoadModule(ctx context.Context, name, makes string) {
 	if _, err := os.Stat(makes); err != nil {
-		ctx, cancel := context.WithTimeout(ctx, moduleLimit)
+		ctx, cancel := context.WithTimeout(ctx, moduleTimeout)
 		defer cancel()
 		_ = Command(ctx, "modprobe", name).Run()
 	}

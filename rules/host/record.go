@@ -20,13 +20,6 @@ import (
 // restart of the daemon, and like the settings themselves it does not survive a boot.
 const RecordDir = "/run/gridproxy"
 
-// Limits of a record: a setting is in it once, and there are about twenty.
-const (
-	maxRecordBytes = 16 << 10
-	maxRecorded    = 64
-	maxRecords     = 64 // network namespaces
-)
-
 // Change is a setting that was changed.
 type Change struct {
 	Name string `json:"name"` // such as "proc/sys/net/ipv4/ip_forward"
@@ -82,7 +75,7 @@ func (m Machine) Recorded() ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := regularfile.Read(file, maxRecordBytes)
+	text, err := regularfile.Read(file, recordMax)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -93,8 +86,8 @@ func (m Machine) Recorded() ([]Change, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the old values of settings from %s: %w; set them on the host and remove the file", file, err)
 	}
-	if len(all) > maxRecorded {
-		return nil, fmt.Errorf("%s has %d settings, more than %d; set them on the host and remove the file", file, len(all), maxRecorded)
+	if len(all) > recordedMax {
+		return nil, fmt.Errorf("%s has %d settings, more than %d; set them on the host and remove the file", file, len(all), recordedMax)
 	}
 	for _, c := range all {
 		if !isOurs(c.Name) {
@@ -163,12 +156,12 @@ func (m Machine) keep(all []Change) error {
 	return os.Rename(file+".new", file)
 }
 
-// prune removes the oldest records if there are maxRecords, except kept. They are of network
+// prune removes the oldest records if there are recordsMax, except kept. They are of network
 // namespaces that are gone, or incomplete because of a crash.
 func (m Machine) prune(dir, kept string) {
 	names, _ := filepath.Glob(filepath.Join(dir, "settings-*.json*"))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == kept })
-	if len(names) < maxRecords {
+	if len(names) < recordsMax {
 		return
 	}
 	changed := func(name string) time.Time {
@@ -179,7 +172,7 @@ func (m Machine) prune(dir, kept string) {
 		return info.ModTime()
 	}
 	slices.SortFunc(names, func(a, b string) int { return changed(a).Compare(changed(b)) })
-	for _, name := range names[:len(names)-maxRecords+1] {
+	for _, name := range names[:len(names)-recordsMax+1] {
 		_ = os.Remove(name) // the bound is no promise
 	}
 }

@@ -101,8 +101,8 @@ func TestBadRecords(t *testing.T) {
 		"cut off":     `[{"name":"` + closeWaitFile + `","old":60,`,
 		"other files": `[{"name":"proc/sys/kernel/core_pattern","old":1,"new":60}]`,
 		"a way out":   `[{"name":"` + conntrackDir + `../../kernel/x","old":1,"new":60}]`,
-		"too large":   `[` + strings.Repeat(" ", maxRecordBytes) + `]`,
-		"too many":    `[` + strings.Repeat(`{"name":"`+ipForwardFile+`"},`, maxRecorded) + `{}]`,
+		"too large":   `[` + strings.Repeat(" ", recordMax) + `]`,
+		"too many":    `[` + strings.Repeat(`{"name":"`+ipForwardFile+`"},`, recordedMax) + `{}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := machine(t, map[string]string{closeWaitFile: "60", "proc/sys/kernel/core_pattern": "60", "proc/sys/kernel/x": "60"})
@@ -127,14 +127,14 @@ func TestRecordsAreBounded(t *testing.T) {
 	m := machine(t, map[string]string{closeWaitFile: "60"})
 	dir := m.path(strings.TrimPrefix(RecordDir, "/"))
 	must(t, os.MkdirAll(dir, 0o755))
-	for i := range 3 * maxRecords {
+	for i := range 3 * recordsMax {
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("settings-%d.json", 1_000_000+i)), nil, 0o600))
 	}
 	m.Apply(t.Context(), Sysctls{TCPTimeoutCloseWait: time.Hour})
 	entries, err := os.ReadDir(dir)
 	must(t, err)
-	if len(entries) > maxRecords {
-		t.Errorf("%d records, want at most %d", len(entries), maxRecords)
+	if len(entries) > recordsMax {
+		t.Errorf("%d records, want at most %d", len(entries), recordsMax)
 	}
 	if all, err := m.Recorded(); err != nil || len(all) != 1 {
 		t.Errorf("recorded %v, %v; want this change", all, err)

@@ -21,8 +21,6 @@ const (
 	conntrackMaxFile  = conntrackDir + "nf_conntrack_max"
 	hashsizeFile      = "sys/module/nf_conntrack/parameters/hashsize"
 	routeLocalnetFile = "proc/sys/net/ipv4/conf/all/route_localnet"
-	maxSettingBytes   = 4096    // of the text of a setting, as the kernel prints them
-	maxConntrackMax   = 1 << 20 // what kube-proxy never asks for more than
 )
 
 // Sysctls are the settings of kube-proxy's --conntrack-* flags. The zero value of a field
@@ -45,7 +43,7 @@ func ConntrackMax(perCore, least, cpus int) int {
 	if perCore <= 0 {
 		return 0
 	}
-	return max(min(perCore*cpus, maxConntrackMax), least)
+	return max(min(perCore*cpus, conntrackMax), least)
 }
 
 // Apply sets what s asks for and the machine does not have yet. Each returned error is a warning
@@ -205,7 +203,7 @@ const onlineCPUsFile = "sys/devices/system/cpu/online"
 // conntrack table is the whole machine's, so the CPUs that this process may use are only the
 // fallback: a static CPU policy gives a container few of many.
 func (m Machine) onlineCPUs() int {
-	if text, err := regularfile.Read(m.path(onlineCPUsFile), maxSettingBytes); err == nil {
+	if text, err := regularfile.Read(m.path(onlineCPUsFile), settingMax); err == nil {
 		if n, err := countCPUs(strings.TrimSpace(string(text))); err == nil {
 			return n
 		}

@@ -9,12 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	firstResubscribe = 100 * time.Millisecond
-	lastResubscribe  = 10 * time.Second
-	answerLimit      = 10 * time.Second // for the kernel to name a link
-)
-
 // Watch signals that an interface address may have changed: receive, then call Read. Many changes
 // may be one signal. Addresses of ServiceLink are ours and are not signalled. A subscription that
 // breaks is replaced, and counts as a change because some changes may have been lost. Watch ends
@@ -27,7 +21,7 @@ func Watch(ctx context.Context) (<-chan struct{}, error) {
 		return nil, fmt.Errorf("opening a netlink socket: %w", err)
 	}
 	context.AfterFunc(ctx, links.Close)
-	if err := links.SetSocketTimeout(answerLimit); err != nil {
+	if err := links.SetSocketTimeout(linkNameTimeout); err != nil {
 		return nil, fmt.Errorf("limiting how long a netlink socket waits: %w", err)
 	}
 	own := serviceLinkFilter{nameOf: func(index int) (string, error) {
@@ -101,7 +95,7 @@ func watchUpdates(ctx context.Context, subscribe subscription, skip func(netlink
 
 // resubscribe tries until it has a subscription, with what ends it; nil once ctx has ended.
 func resubscribe(ctx context.Context, subscribe subscription) (<-chan netlink.AddrUpdate, context.CancelFunc) {
-	for wait := firstResubscribe; ; wait = min(2*wait, lastResubscribe) {
+	for wait := subscribeDelay; ; wait = min(2*wait, subscribeDelayMax) {
 		select {
 		case <-ctx.Done():
 			return nil, nil

@@ -14,9 +14,6 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// drainTick is in what time a Backend asks to be called again while real servers drain.
-const drainTick = 5 * time.Second
-
 // BackendConfig is how a Backend writes.
 type BackendConfig struct {
 	Config
@@ -172,7 +169,7 @@ func (b *Backend) Sync(ctx context.Context, desired rules.Ruleset, verify bool) 
 	}
 	b.warnConflicts()
 	if err == nil && b.planner.status().Draining > 0 {
-		r.changes.Again = drainTick
+		r.changes.Again = drainPeriod
 	}
 	if r.changes.Families = r.outcomes(nil); r.changes.Families.Err() == nil {
 		return r.changes, err // an error that no family reports is one of both: see rules.Changes
@@ -191,7 +188,7 @@ func (b *Backend) warnConflicts() {
 
 func (b *Backend) warnRefused(refused map[ServerKey]error) {
 	for i, key := range sorted(maps.Keys(refused), compareServers) {
-		if i == mostErrors {
+		if i == errorsMax {
 			b.warnOnce("the kernel refuses more virtual servers; chains of iptables serve them instead", "count", len(refused)-i)
 			return
 		}

@@ -25,7 +25,7 @@
 //   - writing to the kernel, and how long it may take to answer: kernel.go; kernel_link.go,
 //     kernel_server.go, kernel_set.go; reading from it: read*.go, parse_proc.go
 //   - the lines of render and diff: parts.go; what diff and --shadow find: shadow.go; the way of a
-//     packet: trace.go; what cleanup removes: cleanup.go
+//     packet: trace.go; what cleanup removes: cleanup.go; times and bounds: limits.go
 //
 // Invariant: a virtual server is ours if one of our sets or of kube-proxy's lists it, or if its
 // address is on our link and no set lists any server on that address, as after a flush. On an

@@ -215,7 +215,7 @@ func TestCountConnections(t *testing.T) {
 		callHost(t, "10.180.0.2")
 	}
 	rs := both()
-	for n := range mostAsked {
+	for n := range countedMax {
 		rs.Services = append(rs.Services, webService(byte(n+2), "10.180.0.1:80", "[fd00:18::7]:80"))
 	}
 	m.sync(rs, false)
@@ -232,7 +232,7 @@ func TestCountConnections(t *testing.T) {
 	gone := DestinationKey{Server: webServer(250), Addr: busy.Addr}
 	few := map[DestinationKey]time.Time{busy: {}, gone: {}}
 	for d := range all {
-		if len(few) < mostAsked {
+		if len(few) < countedMax {
 			few[d] = time.Time{}
 		}
 	}

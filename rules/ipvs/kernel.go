@@ -113,9 +113,6 @@ func (k *kernel) do(op operation) error {
 	}
 }
 
-// dumpLimit is kernelsocket.AnswerLimit for a whole list of IPVS, which is many messages.
-const dumpLimit = time.Minute
-
 // errNoAnswer reports that the kernel did not answer within a limit. Other messages would wait as
 // long, so the sync ends.
 var errNoAnswer = errors.New("the kernel did not answer in time; look for the cause with dmesg, and restart the node if it stays so")

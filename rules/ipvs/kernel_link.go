@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dumpTries is how often a list is requested that changes while the kernel sends it.
-const dumpTries = 5
-
 // findLink looks Link up. It takes any kind of link with the name.
 func (k *kernel) findLink() error {
 	link, err := k.links.LinkByName(Link)
@@ -106,7 +103,7 @@ func (k *kernel) readAddresses() (map[netip.Addr]struct{}, error) {
 	}
 	for try := 1; ; try++ {
 		all, err := k.links.AddrList(k.link, netlink.FAMILY_ALL)
-		if errors.Is(err, netlink.ErrDumpInterrupted) && try < dumpTries {
+		if errors.Is(err, netlink.ErrDumpInterrupted) && try < linkTriesMax {
 			continue // it changed meanwhile, so the list may be incomplete
 		}
 		if err != nil {

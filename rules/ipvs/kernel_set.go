@@ -44,7 +44,7 @@ func (k *kernel) ensureSets(f netfilter.Family, found map[string]string) error {
 // createSet creates a set. One that exists is an error.
 func (k *kernel) createSet(name, kind string, f netfilter.Family) error {
 	k.sent.Sets++
-	options := netlink.IpsetCreateOptions{Family: unix.AF_INET, MaxElements: maxEntries}
+	options := netlink.IpsetCreateOptions{Family: unix.AF_INET, MaxElements: entriesMax}
 	if f == netfilter.IPv6 {
 		options.Family = unix.AF_INET6
 	}

@@ -109,7 +109,7 @@ func writeSets(w io.Writer, s kernelState, f netfilter.Family) error {
 	for _, base := range slices.Sorted(maps.Keys(types)) {
 		name := netfilter.SetName(f, base)
 		if _, there := s.Sets[name]; there {
-			fmt.Fprintf(b, "create %s %s family %s maxelem %d\n", name, types[base], family, maxEntries)
+			fmt.Fprintf(b, "create %s %s family %s maxelem %d\n", name, types[base], family, entriesMax)
 		}
 		slices.SortFunc(entries[name], compareEntries)
 		for _, e := range entries[name] {

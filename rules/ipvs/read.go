@@ -13,9 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readTries is how often the list of servers is read until it is the same twice.
-const readTries = 5
-
 // observe reads everything. It reads again what changed meanwhile, because an incomplete list would
 // make objects look missing. expected is what the kernel should hold; nil = unknown. If the kernel
 // holds that, one reading is enough. ctx ends it between two messages to the kernel, and between
@@ -62,7 +59,7 @@ func (k *kernel) readServers(ctx context.Context, expected *kernelState) (kernel
 		return kernelState{}, nil
 	}
 	before := expected
-	for range readTries {
+	for range readTriesMax {
 		now, err := readProcServers(ctx)
 		if err != nil {
 			return kernelState{}, err
@@ -78,7 +75,7 @@ func (k *kernel) readServers(ctx context.Context, expected *kernelState) (kernel
 		}
 		before = &now
 	}
-	return kernelState{}, fmt.Errorf("listing virtual servers: they changed each of %d times; another program keeps changing them", readTries)
+	return kernelState{}, fmt.Errorf("listing virtual servers: they changed each of %d times; another program keeps changing them", readTriesMax)
 }
 
 func unchanged(a, b kernelState) bool {

@@ -20,7 +20,7 @@ const flagHashed = 0x2
 // servers are requested only for servers that were missing.
 func (k *kernel) addMissing(ctx context.Context, o *kernelState) error {
 	var all []*ipvs.Service
-	err := k.ask(dumpLimit, func(h *ipvs.Handle) (err error) {
+	err := k.ask(listTimeout, func(h *ipvs.Handle) (err error) {
 		all, err = h.GetServices()
 		return err
 	})
@@ -54,7 +54,7 @@ func (k *kernel) addMissing(ctx context.Context, o *kernelState) error {
 
 // destinations lists the real servers of a virtual server.
 func (k *kernel) destinations(s *ipvs.Service) (all []*ipvs.Destination, err error) {
-	err = k.ask(dumpLimit, func(h *ipvs.Handle) (err error) {
+	err = k.ask(listTimeout, func(h *ipvs.Handle) (err error) {
 		all, err = h.GetDestinations(s)
 		return err
 	})
@@ -98,16 +98,12 @@ func fromDestination(d *ipvs.Destination) Destination {
 	return out
 }
 
-// mostAsked is for how many virtual servers connections are requested one by one. For more of them
-// /proc is read, whose cost grows with the number of all virtual servers.
-const mostAsked = 32
-
 // countConnections counts the connections of some real servers. One that does not exist is not in
 // the result.
 func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
 	counts := map[DestinationKey]int{}
 	servers := uncounted(of, counts)
-	if len(servers) > mostAsked {
+	if len(servers) > countedMax {
 		var err error
 		if counts, err = readProcConnections(of); err != nil {
 			return nil, err

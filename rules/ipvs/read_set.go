@@ -33,7 +33,7 @@ func readSet(name string) (listedSet, bool, error) {
 		switch {
 		case errors.Is(err, unix.ENOENT):
 			return listedSet{}, false, nil
-		case errors.Is(err, netlink.ErrDumpInterrupted) && try < dumpTries:
+		case errors.Is(err, netlink.ErrDumpInterrupted) && try < linkTriesMax:
 			continue
 		case err != nil:
 			return listedSet{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
@@ -42,7 +42,7 @@ func readSet(name string) (listedSet, bool, error) {
 		if err != nil {
 			return listedSet{}, false, fmt.Errorf("listing ipset %s: %w", name, err)
 		}
-		if s.count == 0 || s.count == len(s.entries) || try >= dumpTries {
+		if s.count == 0 || s.count == len(s.entries) || try >= linkTriesMax {
 			return s, true, nil
 		} // else it changed after the kernel had counted
 	}

@@ -6,10 +6,6 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// maxEntries is how many entries a set takes at most. It is kube-proxy's number: ipset(8) refuses
-// to create a set that exists with another one, so kube-proxy could not take our sets over.
-const maxEntries = 65536
-
 // knownSet is a set that is ours, or kube-proxy's.
 type knownSet struct {
 	name   string

@@ -13,9 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostErrors is how many errors of one sync are reported in full.
-const mostErrors = 5
-
 // syncRun is one sync of a Backend: the executor that writes to the kernel.
 type syncRun struct {
 	backend *Backend
@@ -275,7 +272,7 @@ type failures struct {
 
 func (f *failures) add(err error) {
 	f.count++
-	if len(f.errs) < mostErrors {
+	if len(f.errs) < errorsMax {
 		f.errs = append(f.errs, err)
 	}
 }

@@ -79,7 +79,7 @@ func BenchmarkLookup(b *testing.B) {
 		b.Run(c.kind, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				z.Lookup(c.name, c.want, MaxRecords, 0)
+				z.Lookup(c.name, c.want, recordsMax, 0)
 			}
 		})
 	}

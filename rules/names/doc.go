@@ -10,10 +10,11 @@
 //	reverse.go     the names of an address
 //	nameserver.go  which server the domain names as its own
 //	sharded.go     the persistent map that a Zone is built on
+//	limits.go      the TTL of records, and bounds
 //
 // Invariant: a Zone never changes, so any number of goroutines may ask it while the next one is
 // made. A new Zone costs what its Change costs, and shares all else. One question costs at most
-// maxExamined steps to count its records and twice as many to collect them, and returns no more
+// stepsMax steps to count its records and twice as many to collect them, and returns no more
 // records than its caller can send, however large a Service is.
 //
 // Pure: no clock, no I/O, no randomness: a caller says at which record an answer begins. The

@@ -12,19 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// minRecordSize is the size of the smallest record in a message, an A record, in bytes.
-const minRecordSize = 16
-
-// MaxRecords is the most records that one lookup returns: one more than fit into a message of 64
-// KiB, the largest there is.
-const MaxRecords = 1 << 16 / minRecordSize
-
 // LimitFor returns how many records are looked up for a message of so many bytes: more than fit.
-func LimitFor(size int) int { return min(size/minRecordSize+1, MaxRecords) }
-
-// maxExamined is how many steps one lookup takes at most. An endpoint is one step, and so is each
-// port of a list that the endpoint before it does not share. Slices may have thousands of ports.
-const maxExamined = 1 << 16
+func LimitFor(size int) int { return min(size/minRecordSize+1, recordsMax) }
 
 // NoPort is the Port of a Record of something that has no port.
 const NoPort = -1
@@ -52,7 +41,7 @@ type Record struct {
 // without a dot at its end. A name may exist without records. The records begin with number start,
 // modulo their count, and go on with the first one after the last. So a random start makes each
 // record equally often the first one, and one of those that fit into a message. There are at most
-// limit records, and at most MaxRecords; more reports whether others were left out for that.
+// limit records, and at most recordsMax; more reports whether others were left out for that.
 func (z *Zone) Lookup(name string, want Want, limit int, start uint64) (records []Record, more, exists bool) {
 	q, ok := parse(name)
 	if !ok {
@@ -67,7 +56,7 @@ func (z *Zone) Lookup(name string, want Want, limit int, start uint64) (records 
 	if q.service == "" {
 		return nil, false, true
 	}
-	c := collection{question: q, want: want, limit: min(limit, MaxRecords), start: start}
+	c := collection{question: q, want: want, limit: min(limit, recordsMax), start: start}
 	if want == WantFirst {
 		c.limit = 1
 	}
@@ -170,7 +159,7 @@ func (c *collection) endpointsOf(e *entry, hostname string) bool {
 func (c *collection) collect(e *entry, n int, at func(int) *dnsview.Endpoint) {
 	total := 0
 	for i := range n {
-		if c.examined >= maxExamined || c.want == WantFirst && total > 0 {
+		if c.examined >= stepsMax || c.want == WantFirst && total > 0 {
 			n = i // the others are left out
 			break
 		}

@@ -26,7 +26,7 @@ func (z *Zone) NameServers() []NameServer {
 		return serversAt(e.name, e.ClusterIPs)
 	}
 	var servers []NameServer
-	for _, endpoint := range e.Endpoints[:min(len(e.Endpoints), MaxRecords)] {
+	for _, endpoint := range e.Endpoints[:min(len(e.Endpoints), recordsMax)] {
 		servers = append(servers, NameServer{endpoint.Hostname + "." + e.name, endpoint.Addr.Unmap()})
 	}
 	return servers

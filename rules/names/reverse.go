@@ -5,10 +5,6 @@ import (
 	"sort"
 )
 
-// maxOfNamespace is how many endpoints of one namespace give an address its names, so that whoever
-// may create EndpointSlices in one cannot push out the names that others give it.
-const maxOfNamespace = 64
-
 // Reverse returns the names of an address, each with the cluster domain: that of the Service with
 // this cluster IP, else those of the endpoints with this address. If two Services claim a cluster
 // IP, the one whose namespace and name sort first has it.
@@ -18,14 +14,14 @@ func (z *Zone) Reverse(addr netip.Addr) []string {
 		return []string{claims[0].name + "." + z.config.Domain}
 	}
 	var names []string
-	for all, _ := z.endpoints.get(addr); len(all) > 0 && len(names) < MaxRecords; {
+	for all, _ := z.endpoints.get(addr); len(all) > 0 && len(names) < recordsMax; {
 		namespace, start := all[0].Service.Namespace, len(names)
 		end := sort.Search(len(all), func(i int) bool { return all[i].Service.Namespace > namespace })
 		for _, e := range all[:end] {
-			if len(names) == start+maxOfNamespace {
+			if len(names) == start+namesOfNamespaceMax {
 				break
 			}
-			names = e.appendNames(names, start+maxOfNamespace, addr, z.config.Domain)
+			names = e.appendNames(names, start+namesOfNamespaceMax, addr, z.config.Domain)
 		}
 		all = all[end:]
 	}
@@ -39,7 +35,7 @@ func (e *entry) appendNames(names []string, limit int, addr netip.Addr, domain s
 	previous := ""
 	for n, i := range e.byAddr[first:] {
 		hostname := e.hostname(i)
-		if len(names) >= limit || n >= maxExamined || e.addr(i) != addr {
+		if len(names) >= limit || n >= stepsMax || e.addr(i) != addr {
 			break
 		}
 		if n == 0 || hostname != previous {

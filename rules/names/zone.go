@@ -20,9 +20,6 @@ type Config struct {
 	ServerAddrs []netip.Addr         // named as ns.dns of the domain if there is no such Service
 }
 
-// DefaultTTL is the TTL of records in seconds, as that of the kubernetes plugin of CoreDNS.
-const DefaultTTL = 5
-
 // Zone is the index of all names at one moment. It never changes.
 type Zone struct {
 	config     Config

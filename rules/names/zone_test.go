@@ -55,7 +55,7 @@ func everything(z *Zone) []string {
 	said := []string{fmt.Sprint(z.Serial(), z.NameServers())}
 	for _, namespace := range drawnNamespaces {
 		for _, name := range []string{"", "db.", "web.", "db-0.db.", "db-1.db.", "web.db.", "grid-0.db.", "grid-0.web."} {
-			records, _, exists := z.Lookup(name+namespace+".svc", WantServices, MaxRecords, 0)
+			records, _, exists := z.Lookup(name+namespace+".svc", WantServices, recordsMax, 0)
 			said = append(said, fmt.Sprintf("%s%s: %v %v", name, namespace, exists, records))
 		}
 	}
@@ -175,7 +175,7 @@ func TestAlias(t *testing.T) {
 		{"db-9.db.shop.svc", WantIPv4, []Record{{Addr: netip.MustParseAddr("10.0.0.9"), Port: 5432}}, true},
 		{"db-9.db.shop.svc", WantIPv6, nil, true},
 	} {
-		if got, _, exists := z.Lookup(c.name, c.want, MaxRecords, 0); exists != c.exists || !reflect.DeepEqual(got, c.ours) {
+		if got, _, exists := z.Lookup(c.name, c.want, recordsMax, 0); exists != c.exists || !reflect.DeepEqual(got, c.ours) {
 			t.Errorf("%s: got %v %v, want %v %v", c.name, exists, got, c.exists, c.ours)
 		}
 	}
@@ -216,15 +216,15 @@ func TestBounds(t *testing.T) {
 	small := &dnsview.Names{Service: types.NamespacedName{Namespace: "b", Name: "small"}, Kind: dnsview.Headless, Endpoints: []dnsview.Endpoint{{Hostname: "h", Addr: shared}}}
 	z := New(config, dnsview.View{Services: []*dnsview.Names{large, small}, Namespaces: []string{"a", "b"}}, 0)
 	for _, want := range []Want{WantIPv4, WantServices} {
-		if got, more, _ := z.Lookup("large.a.svc", want, MaxRecords+1, 0); len(got) != MaxRecords || !more {
-			t.Errorf("%d records of kind %d, want %d", len(got), want, MaxRecords)
+		if got, more, _ := z.Lookup("large.a.svc", want, recordsMax+1, 0); len(got) != recordsMax || !more {
+			t.Errorf("%d records of kind %d, want %d", len(got), want, recordsMax)
 		}
 	}
-	c := collection{question: question{port: "missing"}, limit: MaxRecords}
-	if c.service(z.mustHave(large.Service)); c.examined > maxExamined {
-		t.Errorf("%d ports were examined, want at most %d", c.examined, maxExamined)
+	c := collection{question: question{port: "missing"}, limit: recordsMax}
+	if c.service(z.mustHave(large.Service)); c.examined > stepsMax {
+		t.Errorf("%d ports were examined, want at most %d", c.examined, stepsMax)
 	}
-	if got := z.Reverse(shared); len(got) != maxOfNamespace+1 || got[maxOfNamespace] != "h.small.b.svc.cluster.local." {
+	if got := z.Reverse(shared); len(got) != namesOfNamespaceMax+1 || got[namesOfNamespaceMax] != "h.small.b.svc.cluster.local." {
 		t.Errorf("%d names, the last %q", len(got), got[len(got)-1])
 	}
 }
@@ -248,7 +248,7 @@ func TestLookupStart(t *testing.T) {
 		z := New(config, dnsview.View{Services: []*dnsview.Names{svc}, Namespaces: []string{"shop"}}, 0)
 		name := rapid.SampledFrom([]string{"db.shop.svc", "_http._tcp.db.shop.svc", "db-0.db.shop.svc"}).Draw(t, "name")
 		want := rapid.SampledFrom([]Want{WantIPv4, WantIPv6, WantServices}).Draw(t, "want")
-		all, _, exists := z.Lookup(name, want, MaxRecords, 0)
+		all, _, exists := z.Lookup(name, want, recordsMax, 0)
 		limit := rapid.IntRange(1, 12).Draw(t, "limit")
 		for start := range 2*len(all) + 1 {
 			var circle []Record

@@ -7,6 +7,7 @@
 //	verification.go  when the kernel is read back although nothing failed
 //	inbox.go     since when a change waits, from which health is derived
 //	run.go       the steps of one run, and what is logged about it
+//	limits.go    times
 //
 // Invariant: a run starts from a complete Snapshot. Runs never overlap. A failed run leaves the
 // last good rules of each table in force. Nothing is flushed on exit.

@@ -100,7 +100,7 @@ func play(t *testing.T, events []event, reads time.Duration) error {
 		happen(e, src, here, first)
 		time.Sleep(e.pause)
 	}
-	time.Sleep(10 * max(testVerify, readingRest*reads)) // failures that are left, and a verified run after them
+	time.Sleep(10 * max(testVerify, verifyDelayFactor*reads)) // failures that are left, and a verified run after them
 	synctest.Wait()
 	if !s.Progress().IsZero() { // a verification is under way, which is pending while it lasts
 		time.Sleep(testMin/2 + reads)
@@ -202,12 +202,12 @@ func verified(seen []Result) error {
 		if r.Verify != (required || r.plan.alone) || required && r.plan.alone {
 			return fmt.Errorf("run %d at %v: verify = %t, alone = %t", i, r.Start, r.Verify, r.plan.alone)
 		}
-		period := max(testVerify, readingRest*last.Changes.VerifyTime)
-		rested := tried.End.Add(readingRest * tried.Changes.VerifyTime)
+		period := max(testVerify, verifyDelayFactor*last.Changes.VerifyTime)
+		rested := tried.End.Add(verifyDelayFactor * tried.Changes.VerifyTime)
 		if r.plan.alone && (r.Start.Before(last.End.Add(period)) || r.Start.Before(rested)) {
 			return fmt.Errorf("run %d verifies at %v, %v after the last one, want %v and not before %v", i, r.Start, r.Start.Sub(last.End), period, rested)
 		}
-		if late := r.Start.Sub(last.End.Add(3 * max(period, readingRest*tried.Changes.VerifyTime))); !required && late > 0 {
+		if late := r.Start.Sub(last.End.Add(3 * max(period, verifyDelayFactor*tried.Changes.VerifyTime))); !required && late > 0 {
 			return fmt.Errorf("run %d at %v starts with a verification overdue since %v", i, r.Start, late)
 		}
 		if r.Verify && r.Err == nil && r.plan.reading != skipped {

@@ -12,10 +12,6 @@ import (
 	"gridproxy/topology"
 )
 
-// stopGrace is how long a run may continue after the Syncer was told to stop. Most runs end within
-// it, and the process must end within 5 s of SIGTERM.
-const stopGrace = 3 * time.Second
-
 // errStopped is the cause of a run's context that ended with stopGrace.
 var errStopped = errors.New("the sync was interrupted because gridproxy is stopping")
 

@@ -6,22 +6,6 @@ import (
 	"gridproxy/rules"
 )
 
-const (
-	firstRetry = time.Second
-	lastRetry  = 10 * time.Second // where no verify period says otherwise
-
-	// After a run that took longer than slowRun and failed for one family, that family is not
-	// retried for slowPause times as long, up to lastPause. The other family's changes are written
-	// meanwhile. Waiting for the xtables lock takes less than slowRun, so it is retried soon.
-	slowRun   = 30 * time.Second
-	slowPause = 10
-	lastPause = 10 * time.Minute
-
-	// Writing that takes less processor time consists mostly of starting programs, and does not
-	// say what reading costs.
-	dearWriting = 500 * time.Millisecond
-)
-
 // schedule decides when the next run is due and what it does. It is a value that receives the time
 // and never reads a clock.
 type schedule struct {
@@ -192,7 +176,7 @@ func (s schedule) after(r Result) schedule {
 		s.failures++
 		wait := max(s.backoff(), s.min)
 		if took := r.End.Sub(r.Start); s.partial && took > slowRun {
-			wait = max(wait, min(slowPause*took, lastPause))
+			wait = max(wait, min(slowDelayFactor*took, slowDelayMax))
 		}
 		s.retry = r.End.Add(wait)
 	default:
@@ -213,7 +197,7 @@ func (s schedule) verificationAfter(r Result) verification {
 		return v
 	case v.done.IsZero():
 		cost := r.Changes.VerifyTime
-		if r.Changes.WriteTime >= dearWriting {
+		if r.Changes.WriteTime >= costlyWrite {
 			cost = max(cost, r.Changes.WriteTime)
 		}
 		return v.after(r.End, cost, true)
@@ -228,14 +212,14 @@ func (s schedule) verificationAfter(r Result) verification {
 func (s schedule) backoff() time.Duration {
 	limit := s.verification.configured
 	if limit <= 0 {
-		limit = lastRetry
+		limit = retryDelayMax
 	}
-	wait := firstRetry
+	wait := retryDelay
 	for range s.failures - 1 {
 		if wait >= limit {
 			break
 		}
 		wait *= 2
 	}
-	return min(wait, max(limit, firstRetry))
+	return min(wait, max(limit, retryDelay))
 }

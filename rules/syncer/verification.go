@@ -2,25 +2,13 @@ package syncer
 
 import "time"
 
-// readingRest keeps what verifications cost at a fiftieth of one processor, unless longestRest
-// applies: a second of processor time is followed by 50 seconds without a verification. A twentieth
-// was tried: with 10,000 Services a change then cost more processor time than kube-proxy's.
-const readingRest = 50
-
-// longestRest limits the rest, so that one costly verification, such as one that tries again what
-// the kernel refused, does not leave the kernel unread for hours.
-const longestRest = time.Hour
-
 // rest returns the time without a verification after one of this cost.
 func rest(cost time.Duration) time.Duration {
-	if cost > longestRest/readingRest {
-		return longestRest
+	if cost > verifyDelayMax/verifyDelayFactor {
+		return verifyDelayMax
 	}
-	return readingRest * cost
+	return verifyDelayFactor * cost
 }
-
-// patience is the number of periods after which changes no longer come before a verification.
-const patience = 2
 
 // verification decides when the kernel is read back although nothing failed. It is a value that
 // receives the time.
@@ -51,7 +39,7 @@ func (v verification) next(pending bool, wrote time.Time) (at, firm time.Time, o
 	if v.configured <= 0 || v.done.IsZero() {
 		return time.Time{}, time.Time{}, false
 	}
-	at, firm = v.done.Add(v.period()), v.done.Add(patience*v.period())
+	at, firm = v.done.Add(v.period()), v.done.Add(overduePeriods*v.period())
 	if rested := v.tried.Add(rest(v.spent)); at.Before(rested) {
 		at = rested
 	}

@@ -55,12 +55,12 @@ func (c *churn) next(writing time.Duration, dearest time.Duration) error {
 		c.end(writing, Result{plan: p, Verify: p.verify})
 		return nil
 	}
-	return c.verify(p, writing, max(c.schedule.verification.configured, readingRest*dearest))
+	return c.verify(p, writing, max(c.schedule.verification.configured, verifyDelayFactor*dearest))
 }
 
 // verify is a run that only verifies; longest is the longest period.
 func (c *churn) verify(p plan, writing, longest time.Duration) error {
-	switch firm := c.done.Add(patience * c.schedule.verification.period()); {
+	switch firm := c.done.Add(overduePeriods * c.schedule.verification.period()); {
 	case c.dirty() && c.now.Before(firm):
 		return fmt.Errorf("a verification starts while a change waits, before %v", firm)
 	case c.now.Before(c.done.Add(c.schedule.verification.configured)), c.now.Before(c.rested):
@@ -75,7 +75,7 @@ func (c *churn) verify(p plan, writing, longest time.Duration) error {
 		cost, interrupted = c.arrivals[0].Sub(c.now), true
 	}
 	c.end(cost, Result{plan: p, Verify: true, Changes: rules.Changes{VerifyTime: cost, Interrupted: interrupted}})
-	c.rested = c.now.Add(readingRest * cost)
+	c.rested = c.now.Add(verifyDelayFactor * cost)
 	if !interrupted {
 		c.done = c.now
 	}
@@ -150,7 +150,7 @@ func TestLongestPeriod(t *testing.T) {
 			t.Errorf("period %v, cost %v: the next starts after %v, want %v", tc.configured, tc.cost, at.Sub(start), tc.want)
 		}
 		v = v.after(start.Add(tc.want), tc.cost, false)
-		if at, _, _ := v.next(false, time.Time{}); at.Sub(start) > tc.want+longestRest {
+		if at, _, _ := v.next(false, time.Time{}); at.Sub(start) > tc.want+verifyDelayMax {
 			t.Errorf("cost %v, interrupted: the next starts after %v", tc.cost, at.Sub(start))
 		}
 	}

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is how long the API server may take for all requests.
-const patience = 2 * time.Minute
+// clusterTimeout is how long the API server may take for all requests.
+const clusterTimeout = 2 * time.Minute
 
 // newcomer is the UID of a Grid that the cluster does not have yet. It is never printed.
 const newcomer types.UID = "00000000-0000-0000-0000-000000000000"
@@ -61,7 +61,7 @@ func connect(kubeconfig string) (cluster, error) {
 // diffAll returns the differences as text. warnings names the Grids without children, and err
 // joins why units have no child. A failure of one Grid does not stop the others.
 func (c cluster) diffAll(ctx context.Context, in input) (text []byte, warnings []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	var plans []plan
 	var errs []error

@@ -5,7 +5,8 @@
 //
 // Where to look: objects.go, what is on the hub for a cluster, with its rights; manifest.go, what
 // is for the member; kubeconfig.go, which kubeconfig of a member can be used; request.go, the
-// command line of join; joining.go, its order; hub.go, the API server; leave.go, the other command.
+// command line of join; joining.go, its order; hub.go, the API server; leave.go, the other command;
+// limits.go, times and bounds.
 //
 // Invariant: what one cluster's account may do concerns that cluster alone. join can be run again
 // at any time. Standard output has the manifest and nothing else.

@@ -23,14 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	// writer is the field manager of what is written here.
-	writer = "grid-controller-join"
-	// patience is how long an API server can take for all requests of a command.
-	patience = 2 * time.Minute
-	// answerTime is how long an API server can take for one request.
-	answerTime = 30 * time.Second
-)
+// writer is the field manager of what is written here.
+const writer = "grid-controller-join"
 
 // hub is the API server of the hub.
 type hub struct {
@@ -53,7 +47,7 @@ func connect(kubeconfig string) (hub, error) {
 func newClient(config *rest.Config) (client.Client, error) {
 	config.QPS = -1 // one person's command; the API server has its own limits
 	config.WarningHandler = rest.NoWarnings{}
-	config.Timeout = answerTime
+	config.Timeout = requestTimeout
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, rbacv1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme, v1alpha1.AddToScheme,

@@ -21,7 +21,7 @@ import (
 )
 
 func (r *request) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	h, err := connect(r.kubeconfig)
 	if err != nil {
@@ -219,8 +219,8 @@ func readBounded(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if about.Size() > maxKubeconfig {
-		return nil, fmt.Errorf("%s: %w: want at most %d bytes", path, errTooLong, maxKubeconfig)
+	if about.Size() > kubeconfigMax {
+		return nil, fmt.Errorf("%s: %w: want at most %d bytes", path, errTooLong, kubeconfigMax)
 	}
 	return os.ReadFile(path)
 }

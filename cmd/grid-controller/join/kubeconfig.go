@@ -12,9 +12,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// maxKubeconfig is how many bytes the kubeconfig of a member can have.
-const maxKubeconfig = 256 << 10
-
 // flatten is how a user makes a kubeconfig that has everything in it.
 const flatten = "make a file with everything in it: kubectl config view --minify --flatten --raw --context NAME"
 
@@ -24,8 +21,8 @@ const ownAccount = "Flux runs no programs and answers no questions: make a Servi
 // portable returns a kubeconfig with the one usable context of text. A program can use it on
 // another machine. The error joins what is wrong with its server and its user.
 func portable(text []byte) ([]byte, error) {
-	if len(text) > maxKubeconfig {
-		return nil, fmt.Errorf("it has %d bytes: want at most %d; %s", len(text), maxKubeconfig, flatten)
+	if len(text) > kubeconfigMax {
+		return nil, fmt.Errorf("it has %d bytes: want at most %d; %s", len(text), kubeconfigMax, flatten)
 	}
 	config, err := clientcmd.Load(text)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestPortable(t *testing.T) {
 		{"a file with a key", kubeconfigWith(server, `client-certificate-data: YQ==, client-key: /tmp/key`), "files with credentials"},
 		{"a file with a CA", kubeconfigWith(server+`, certificate-authority: /tmp/ca`, `token: a`), "file of a CA certificate"},
 		{"no verification", kubeconfigWith(server+`, insecure-skip-tls-verify: true`, `token: a`), "insecure-skip-tls-verify"},
-		{"too long", strings.Repeat(" ", maxKubeconfig+1), "want at most 262144"},
+		{"too long", strings.Repeat(" ", kubeconfigMax+1), "want at most 262144"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			kept, err := portable([]byte(test.text))

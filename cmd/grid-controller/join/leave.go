@@ -63,7 +63,7 @@ func (d *departure) timeoutFault() error {
 }
 
 func (d *departure) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience+d.timeout)
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout+d.timeout)
 	defer cancel()
 	h, err := connect(d.kubeconfig)
 	if err != nil {

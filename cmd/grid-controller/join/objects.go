@@ -23,14 +23,6 @@ const (
 	kubeconfigSecret = v1alpha1.KubeConfigSecret
 	// kubeconfigKey is where Flux looks for a kubeconfig in a Secret.
 	kubeconfigKey = "value"
-	// maxClusterName is how long the name of a cluster can be: that of its namespace is a label too.
-	maxClusterName = validation.DNS1123LabelMaxLength - len(v1alpha1.NamespacePrefix)
-)
-
-// The bounds of what a member can make on the hub.
-const (
-	maxReports = v1alpha1.MaxGrids + 100 // some are of Grids that are being removed
-	maxLeases  = 2
 )
 
 // nameFault returns an error unless name can be the name of a cluster.
@@ -38,9 +30,9 @@ func nameFault(name string) error {
 	switch {
 	case name == "":
 		return errors.New("--cluster is not given: name the cluster, as in --cluster west")
-	case len(name) > maxClusterName:
+	case len(name) > clusterNameMax:
 		return fmt.Errorf("--cluster %.20s... has %d characters: want at most %d, since %sNAME is its namespace on the hub",
-			strings.ToValidUTF8(name, "?"), len(name), maxClusterName, v1alpha1.NamespacePrefix)
+			strings.ToValidUTF8(name, "?"), len(name), clusterNameMax, v1alpha1.NamespacePrefix)
 	case len(validation.IsDNS1123Label(name)) > 0:
 		return fmt.Errorf("--cluster %q: want lower-case letters, digits and hyphens, with a letter or digit at both ends", name)
 	default:
@@ -101,8 +93,8 @@ func accountRights(cluster string) []client.Object {
 	own := metav1.ObjectMeta{Name: clusterRoleOf(cluster), Labels: ownLabels}
 	return []client.Object{
 		&corev1.ResourceQuota{ObjectMeta: metaOf(cluster, "fleet"), Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-			"count/gridreports." + v1alpha1.Group: *resource.NewQuantity(maxReports, resource.DecimalSI),
-			"count/leases.coordination.k8s.io":    *resource.NewQuantity(maxLeases, resource.DecimalSI),
+			"count/gridreports." + v1alpha1.Group: *resource.NewQuantity(reportsMax, resource.DecimalSI),
+			"count/leases.coordination.k8s.io":    *resource.NewQuantity(leasesMax, resource.DecimalSI),
 		}}},
 		role, binding,
 		&rbacv1.ClusterRole{ObjectMeta: own, Rules: []rbacv1.PolicyRule{{

@@ -13,12 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The bounds of a token's lifetime.
-const (
-	shortestToken = 10 * time.Minute // Kubernetes allows no shorter ones
-	longestToken  = 366 * 24 * time.Hour
-)
-
 // request is the command line of join.
 type request struct {
 	std              command.Stdio
@@ -88,7 +82,7 @@ func (r *request) check(lifetimeGiven bool) error {
 	wrong(push && lifetimeGiven, "--token-lifetime and --member-kubeconfig are both given: a member with a kubeconfig gets no token, so leave out --token-lifetime")
 	wrong(r.server != "" && !isServer(r.server), "--server %s: want a URL such as https://hub.example.com:6443", excerpt.Quoted(r.server))
 	wrong(len(validation.IsDNS1123Label(r.namespace)) > 0, "--namespace %s: want the name of a namespace", excerpt.Quoted(r.namespace))
-	wrong(r.lifetime < shortestToken || r.lifetime > longestToken, "--token-lifetime %s: want %s to %s", r.lifetime, shortestToken, longestToken)
+	wrong(r.lifetime < tokenLifetimeMin || r.lifetime > tokenLifetimeMax, "--token-lifetime %s: want %s to %s", r.lifetime, tokenLifetimeMin, tokenLifetimeMax)
 	return errors.Join(errs...)
 }
 

@@ -15,15 +15,6 @@ import (
 	"gridproxy/topology/dnsfeed"
 )
 
-// The times of a connection.
-const (
-	reportEvery  = 500 * time.Millisecond
-	writeLimit   = 2 * time.Second // for one report
-	connectLimit = 2 * time.Second
-	firstPause   = 100 * time.Millisecond // before connecting again, twice as long each time
-	lastPause    = 2 * time.Second
-)
-
 // Config says where the daemon is, and who hears of what it says.
 type Config struct {
 	Socket string       // of the daemon
@@ -100,7 +91,7 @@ func (c *Client) Run(ctx context.Context) {
 	var saving sync.WaitGroup
 	saving.Go(func() { c.saver.run(ctx) })
 	defer saving.Wait()
-	pause := firstPause
+	pause := reconnectDelay
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := c.follow(ctx)
@@ -108,14 +99,14 @@ func (c *Client) Run(ctx context.Context) {
 			return
 		}
 		c.report(err)
-		if time.Since(began) > lastPause {
-			pause = firstPause
+		if time.Since(began) > reconnectDelayMax {
+			pause = reconnectDelay
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, lastPause)
+		pause = min(2*pause, reconnectDelayMax)
 	}
 }
 
@@ -135,7 +126,7 @@ func (c *Client) report(err error) {
 
 // follow takes what one connection brings. It never returns nil.
 func (c *Client) follow(ctx context.Context) error {
-	dialer := net.Dialer{Timeout: connectLimit}
+	dialer := net.Dialer{Timeout: connectTimeout}
 	conn, err := dialer.DialContext(ctx, "unix", c.config.Socket)
 	if err != nil {
 		return err
@@ -194,10 +185,10 @@ func (c *Client) takeUpdates(hello dnsfeed.Hello, r *dnsfeed.Reader, p *progress
 	}
 }
 
-// keepReporting reports at once after an update and Moved, and every reportEvery.
+// keepReporting reports at once after an update and Moved, and every reportPeriod.
 func (c *Client) keepReporting(ctx context.Context, conn net.Conn, p *progress) error {
 	w := dnsfeed.NewWriter(conn)
-	tick := time.NewTicker(reportEvery)
+	tick := time.NewTicker(reportPeriod)
 	defer tick.Stop()
 	for {
 		select {
@@ -209,7 +200,7 @@ func (c *Client) keepReporting(ctx context.Context, conn net.Conn, p *progress) 
 		}
 		report := dnsfeed.Report{Generation: p.generation.Load(), Serving: c.config.Serving()}
 		report.Answered = c.config.Answered(report.Serving)
-		if err := errors.Join(conn.SetWriteDeadline(time.Now().Add(writeLimit)), w.Report(report)); err != nil {
+		if err := errors.Join(conn.SetWriteDeadline(time.Now().Add(writeTimeout)), w.Report(report)); err != nil {
 			return err
 		}
 	}

@@ -16,11 +16,6 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// saveEvery is how often the file is written at most. It is read where both this process and the
-// daemon were killed; an end writes it in any case. For 10,000 Services that takes ten times as
-// much processor time as to take a change.
-const saveEvery = 30 * time.Second
-
 // saver writes what is known to a file. The zero path writes nothing.
 type saver struct {
 	path  string
@@ -57,7 +52,7 @@ func (s *saver) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(saveEvery):
+		case <-time.After(savePeriod):
 		}
 	}
 }

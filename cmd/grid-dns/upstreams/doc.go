@@ -4,10 +4,11 @@
 //
 //	handler.go     which of them are asked, and for how long
 //	resolvconf.go  the servers of this machine
+//	limits.go      times and bounds
 //
 // Invariant: neither this server's own address nor the cluster IP that leads to it is an upstream.
 // A server of this machine that forwards to that cluster IP is not found out. A query has an
-// answer, or a failure, within Limit.
+// answer, or a failure, within QueryTimeout.
 //
 // Not pure: it forwards, through CoreDNS' own forward plugin.
 package upstreams

@@ -17,17 +17,6 @@ import (
 // Name is what CoreDNS calls the plugin.
 const Name = "upstreams"
 
-// The limits of forwarding.
-const (
-	Limit      = 1800 * time.Millisecond // for a query; resolvers give up after 5 s, and often after 2 s
-	tierLimit  = Limit / 2               // for the Pods of the cluster's DNS, while there are others
-	readLimit  = 600 * time.Millisecond  // for the answer of one upstream
-	maxQueries = 2000                    // that wait for upstreams at once
-	maxServers = 15                      // of each tier, as many as forward takes
-	maxFails   = 2                       // health checks in a row, until an upstream is left out
-	idle       = 10 * time.Second        // until a connection to an upstream is closed
-)
-
 // Servers are the upstreams, in the order in which they are asked.
 type Servers struct {
 	Cluster []netip.AddrPort // Pods of the cluster's DNS
@@ -60,10 +49,10 @@ func (h *Handler) Set(s Servers) {
 			continue
 		}
 		f := forward.New()
-		for _, addr := range tier[:min(len(tier), maxServers)] {
+		for _, addr := range tier[:min(len(tier), serversMax)] {
 			p := proxy.NewProxy(Name, addr.String(), transport.DNS)
-			p.SetReadTimeout(readLimit)
-			p.SetExpire(idle)
+			p.SetReadTimeout(answerTimeout)
+			p.SetExpire(connectionGrace)
 			f.SetProxy(p)
 		}
 		tiers = append(tiers, f)
@@ -71,7 +60,7 @@ func (h *Handler) Set(s Servers) {
 	old := h.tiers.Swap(&tiers)
 	h.servers = s
 	if old != nil {
-		time.AfterFunc(2*Limit, func() { stop(*old) })
+		time.AfterFunc(2*QueryTimeout, func() { stop(*old) })
 	}
 }
 
@@ -94,14 +83,14 @@ func (h *Handler) Name() string { return Name }
 // ServeDNS forwards a query. If no server of a tier answers, it asks the next tier.
 func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	defer h.waiting.Add(-1)
-	if h.waiting.Add(1) > maxQueries {
+	if h.waiting.Add(1) > queriesMax {
 		return dns.RcodeRefused, nil
 	}
 	tiers := h.tiers.Load()
 	if tiers == nil {
 		return dns.RcodeServerFailure, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, Limit)
+	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
 	defer cancel()
 	rcode, err := dns.RcodeServerFailure, error(nil)
 	for i, f := range *tiers {
@@ -109,9 +98,9 @@ func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 		if !last && down(f) {
 			continue
 		}
-		limit := Limit
+		limit := QueryTimeout
 		if !last {
-			limit = tierLimit
+			limit = clusterTimeout
 		}
 		asking, cancel := context.WithTimeout(ctx, limit)
 		rcode, err = f.ServeDNS(asking, w, r)
@@ -125,5 +114,5 @@ func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 
 // down reports whether all servers of a tier have failed their health checks.
 func down(f *forward.Forward) bool {
-	return !slices.ContainsFunc(f.List(), func(p *proxy.Proxy) bool { return !p.Down(maxFails) })
+	return !slices.ContainsFunc(f.List(), func(p *proxy.Proxy) bool { return !p.Down(failuresMax) })
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // patience is more than a query takes that ends at all, on a busy machine too.
-const patience = 3 * Limit
+const patience = 3 * QueryTimeout
 
 // upstream is a DNS server on this machine that answers every query with a text.
 type upstream struct {
@@ -155,7 +155,7 @@ func TestSet(t *testing.T) {
 func TestManyServers(t *testing.T) {
 	one := newUpstream(t, "one", dns.RcodeSuccess)
 	h := newHandler(t, Servers{Machine: slices.Repeat([]netip.AddrPort{one.at}, 100)})
-	if n := len((*h.tiers.Load())[0].List()); n != maxServers {
+	if n := len((*h.tiers.Load())[0].List()); n != serversMax {
 		t.Errorf("%d servers", n)
 	}
 }
@@ -164,13 +164,13 @@ func TestManyServers(t *testing.T) {
 // count.
 func TestManyQueries(t *testing.T) {
 	h := newHandler(t, Servers{Cluster: []netip.AddrPort{newUpstream(t, "pod", dns.RcodeSuccess).at}})
-	h.waiting.Store(maxQueries)
+	h.waiting.Store(queriesMax)
 	for range 3 {
 		if got := ask(t, h); got != "REFUSED, an error: false" {
 			t.Error(got)
 		}
 	}
-	h.waiting.Store(maxQueries - 1)
+	h.waiting.Store(queriesMax - 1)
 	for range 3 {
 		if got := ask(t, h); got != "pod" {
 			t.Error(got)
@@ -180,7 +180,7 @@ func TestManyQueries(t *testing.T) {
 
 // TestLimit: a query with a silent tier and a second one leaves time to ask that.
 func TestLimit(t *testing.T) {
-	if tierLimit+readLimit > Limit || readLimit > tierLimit || Limit >= 2*time.Second {
-		t.Errorf("a tier %s, one upstream %s, all %s", tierLimit, readLimit, Limit)
+	if clusterTimeout+answerTimeout > QueryTimeout || answerTimeout > clusterTimeout || QueryTimeout >= 2*time.Second {
+		t.Errorf("a tier %s, one upstream %s, all %s", clusterTimeout, answerTimeout, QueryTimeout)
 	}
 }

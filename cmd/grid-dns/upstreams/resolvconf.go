@@ -11,16 +11,13 @@ import (
 	"github.com/miekg/dns"
 )
 
-// maxConfig is more than a resolv.conf has.
-const maxConfig = 64 << 10
-
 // portDNS is that of the servers in resolv.conf.
 const portDNS = 53
 
 // ReadConfig returns the servers of this machine from a resolv.conf. It leaves out entries that
 // are no addresses.
 func ReadConfig(path string) ([]netip.AddrPort, error) {
-	text, err := regularfile.Read(path, maxConfig)
+	text, err := regularfile.Read(path, resolvConfMax)
 	if err != nil {
 		return nil, fmt.Errorf("reading the DNS servers of this machine from %s: %w", path, err)
 	}

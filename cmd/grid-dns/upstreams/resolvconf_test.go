@@ -40,7 +40,7 @@ func join(all []netip.AddrPort) string {
 // TestConfigCannotBeRead: the error names the file.
 func TestConfigCannotBeRead(t *testing.T) {
 	long := filepath.Join(t.TempDir(), "long")
-	if err := os.WriteFile(long, make([]byte, maxConfig+1), 0o600); err != nil {
+	if err := os.WriteFile(long, make([]byte, resolvConfMax+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{filepath.Join(t.TempDir(), "none"), t.TempDir(), long} {

@@ -24,9 +24,6 @@ const serverName = "kubernetes.default.svc"
 // CredentialsDir is where the kubelet puts the token of a Pod and the CA of its cluster.
 const CredentialsDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// maxCredentialBytes limits a token and a CA bundle.
-const maxCredentialBytes = 1 << 20
-
 // Config connects to servers, at least one, with the credentials in dir. It replaces the address in
 // the environment, which is the cluster IP: this daemon has to write its rules first. The servers'
 // certificates must be for kubernetes.default.svc, independent of their addresses. The node's name
@@ -34,7 +31,7 @@ const maxCredentialBytes = 1 << 20
 func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config, error) {
 	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
 	for _, file := range []string{token, ca} {
-		if _, err := regularfile.Read(file, maxCredentialBytes); err != nil {
+		if _, err := regularfile.Read(file, credentialMax); err != nil {
 			return nil, fmt.Errorf("reading the credentials of this Pod, which --api-servers goes with: %w; give the Pod a service account, or use --kubeconfig where this is none", err)
 		}
 	}
@@ -44,7 +41,7 @@ func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config,
 		BearerTokenFile: token, // client-go reads it again before it expires
 		TLSClientConfig: rest.TLSClientConfig{CAFile: ca, ServerName: serverName},
 		Dial:            dialer.Dial,
-		WrapTransport:   func(next http.RoundTripper) http.RoundTripper { return &roundTripper{next, dialer, late} },
+		WrapTransport:   func(next http.RoundTripper) http.RoundTripper { return &roundTripper{next, dialer, readTimeout} },
 		Proxy:           func(*http.Request) (*url.URL, error) { return nil, nil }, //nolint:nilnil // no HTTP proxy: the addresses are the servers' own
 	}, nil
 }

@@ -19,29 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// patience is the time without an answer after which the next server is tried in parallel.
-	patience = time.Second
-	// late is when a read without an answer counts as a timeout. kube-apiserver ends most reads after
-	// a minute, without an answer. Without its etcd it may let a watch wait for ever.
-	late = 50 * time.Second
-
-	// If a server loses power or its link, the kernel detects it by TCP keepalive (idle, probes), or
-	// by data that is not acknowledged, long before HTTP/2 does.
-	idle         = 10 * time.Second
-	probeEvery   = 5 * time.Second
-	probes       = 2
-	unconfirmed  = 20 * time.Second
-	milliseconds = int(unconfirmed / time.Millisecond)
-)
-
 // Dialer connects to one of several API servers: to the server that is in use, if there is one,
 // else to the next ones in order. Names are resolved for each connection.
 type Dialer struct {
-	servers  []string // HOST:PORT
-	log      *slog.Logger
-	patience time.Duration
-	connect  connect
+	servers []string // HOST:PORT
+	log     *slog.Logger
+	delay   time.Duration // until the next server is tried in parallel
+	connect connect
 
 	mu     sync.Mutex
 	first  int           // index of the server that the next connection tries first
@@ -61,7 +45,7 @@ type serverState struct {
 // New makes a Dialer for servers, at least one, each as HOST:PORT. It logs when it abandons a
 // server for its answers, and when that server works again.
 func New(servers []string, log *slog.Logger) *Dialer {
-	return newDialer(servers, log, patience, open)
+	return newDialer(servers, log, nextServerDelay, open)
 }
 
 // open makes a connection whose end the kernel detects soon.
@@ -72,22 +56,22 @@ func open(ctx context.Context, network, address string) (net.Conn, error) {
 func withTimeouts(limit time.Duration) *net.Dialer {
 	return &net.Dialer{
 		Timeout:         limit,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idle, Interval: probeEvery, Count: probes},
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepaliveDelay, Interval: keepalivePeriod, Count: keepaliveProbesMax},
 		Control: func(_, _ string, c syscall.RawConn) error {
 			var err error
 			return errors.Join(c.Control(func(fd uintptr) {
-				err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, milliseconds)
+				err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unacknowledgedTimeout/time.Millisecond))
 			}), err)
 		},
 	}
 }
 
-func newDialer(servers []string, log *slog.Logger, patience time.Duration, connect connect) *Dialer {
+func newDialer(servers []string, log *slog.Logger, delay time.Duration, connect connect) *Dialer {
 	states := make([]serverState, len(servers))
 	for i := range states {
 		states[i].open = map[*connection]struct{}{}
 	}
-	return &Dialer{servers: servers, log: log, patience: patience, connect: connect, states: states}
+	return &Dialer{servers: servers, log: log, delay: delay, connect: connect, states: states}
 }
 
 // attempt is the result of connecting to one server.
@@ -117,7 +101,7 @@ func (d *Dialer) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 		}()
 	}
 	begin()
-	next := time.NewTicker(d.patience)
+	next := time.NewTicker(d.delay)
 	defer next.Stop()
 	var failed []error
 	for len(failed) < len(d.servers) {

@@ -141,7 +141,7 @@ func TestSilenceIsPassedOver(t *testing.T) {
 			close(ended)
 			return nil, ctx.Err()
 		}
-		return withTimeouts(patience).DialContext(ctx, network, addr)
+		return withTimeouts(nextServerDelay).DialContext(ctx, network, addr)
 	})
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Fatalf("reached %s, want %s", got, b.Addr())
@@ -161,7 +161,7 @@ func TestLateConnectionIsClosed(t *testing.T) {
 			<-ctx.Done() // the other one has been chosen
 			return ours, nil
 		}
-		return withTimeouts(patience).DialContext(ctx, network, addr)
+		return withTimeouts(nextServerDelay).DialContext(ctx, network, addr)
 	})
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Fatalf("reached %s, want %s", got, b.Addr())
@@ -295,7 +295,7 @@ func TestNextServerIsNextAtOnce(t *testing.T) {
 	a, b := listen(t), listen(t)
 	d := New([]string{a.Addr().String(), b.Addr().String()}, quiet())
 	dial(t, d)
-	for i := range enough {
+	for i := range failuresMax {
 		if d.start() != 0 {
 			t.Errorf("after %d failures the first server is not the first any more", i)
 		}

@@ -15,6 +15,7 @@
 //	dialer.go        connects, and fails over
 //	round_tripper.go reports to the Dialer what a server answers
 //	failures.go      decides when a server is abandoned
+//	limits.go        times and bounds
 //
 // Not pure: it opens connections.
 package apiserver

@@ -5,10 +5,6 @@ import (
 	"slices"
 )
 
-// enough failures in a row make the Dialer abandon a server. A single one may be a restart, or an
-// etcd that is lost for a moment.
-const enough = 3
-
 // answer is a server's answer to one read. No answer in time counts as 504, as from a proxy.
 type answer struct {
 	path   string
@@ -38,4 +34,4 @@ func (f failures) and(a answer) failures {
 }
 
 // condemn reports whether there are too many.
-func (f failures) condemn() bool { return len(f) >= enough }
+func (f failures) condemn() bool { return len(f) >= failuresMax }

@@ -15,7 +15,7 @@ import (
 type roundTripper struct {
 	next   http.RoundTripper
 	dialer *Dialer
-	late   time.Duration // a read without an answer for so long counts as a timeout
+	limit  time.Duration // of a read without an answer
 }
 
 // RoundTrip sends a request, and reports the answer of the server whose connection was used.
@@ -24,7 +24,7 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(r)
 	}
 	var used atomic.Pointer[connection] // the last one, if a request is sent again
-	late := time.AfterFunc(t.late, func() {
+	late := time.AfterFunc(t.limit, func() {
 		if c := used.Load(); c != nil {
 			t.dialer.heard(c.server, answer{r.URL.Path, http.StatusGatewayTimeout})
 		}
@@ -32,7 +32,7 @@ func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
 			used.Store(connectionBelow(got.Conn))
-			late.Reset(t.late) // connecting has its own limits
+			late.Reset(t.limit) // connecting has its own limits
 		},
 	})
 	response, err := t.next.RoundTrip(r.WithContext(ctx))

@@ -164,14 +164,14 @@ func TestServerThatFailsIsLeft(t *testing.T) {
 		c := client(t, quiet(), a, b)
 		expect(t, c, 1, "GET", "/x", a)
 		a.status.Store(status)
-		expect(t, c, enough, "GET", "/x", a)
+		expect(t, c, failuresMax, "GET", "/x", a)
 		expect(t, c, 1, "GET", "/x", b)
 		b.status.Store(status)
-		expect(t, c, enough-1, "GET", "/x", b)
+		expect(t, c, failuresMax-1, "GET", "/x", b)
 		b.status.Store(http.StatusOK)
 		expect(t, c, 1, "GET", "/x", b)
 		b.status.Store(status)
-		expect(t, c, enough-1, "GET", "/x", b) // counted from the good answer on
+		expect(t, c, failuresMax-1, "GET", "/x", b) // counted from the good answer on
 	}
 }
 
@@ -180,10 +180,10 @@ func TestWhatDoesNotCondemnAServer(t *testing.T) {
 	c := client(t, quiet(), a, b)
 	for _, status := range []int32{403, 404, 410, 429, 504} {
 		a.status.Store(status)
-		expect(t, c, 2*enough, "GET", "/x", a)
+		expect(t, c, 2*failuresMax, "GET", "/x", a)
 	}
 	a.status.Store(http.StatusInternalServerError)
-	expect(t, c, 2*enough, "POST", "/events", a) // perhaps a webhook failed
+	expect(t, c, 2*failuresMax, "POST", "/events", a) // perhaps a webhook failed
 	if a.accepted.Load() != 1 {
 		t.Errorf("%d connections are made, want one", a.accepted.Load())
 	}
@@ -214,7 +214,7 @@ func TestWatchesOfALeftServerEnd(t *testing.T) {
 			watches = append(watches, w) //nolint:bodyclose // deferred above
 		}
 		a.status.Store(http.StatusServiceUnavailable)
-		expect(t, c, enough, "GET", "/x", a)
+		expect(t, c, failuresMax, "GET", "/x", a)
 		for _, w := range watches {
 			if got, err := io.ReadAll(w.Body); err == nil || w.Request.Context().Err() != nil {
 				t.Errorf("the watch of a server that is left: %q, %v", got, err)
@@ -240,7 +240,7 @@ func TestAllServersFail(t *testing.T) {
 	}
 	for range 2 {
 		for _, s := range all {
-			expect(t, c, enough, "GET", "/x", s)
+			expect(t, c, failuresMax, "GET", "/x", s)
 		}
 	}
 	for _, s := range all {
@@ -249,9 +249,9 @@ func TestAllServersFail(t *testing.T) {
 		}
 	}
 	all[0].status.Store(http.StatusOK)
-	expect(t, c, 2*enough, "GET", "/x", all[0])
+	expect(t, c, 2*failuresMax, "GET", "/x", all[0])
 	all[0].status.Store(http.StatusUnauthorized)
-	expect(t, c, enough, "GET", "/x", all[0])
+	expect(t, c, failuresMax, "GET", "/x", all[0])
 	var got []string
 	for line := range strings.Lines(text.String()) {
 		_, said, _ := strings.Cut(line, "level=")
@@ -276,7 +276,7 @@ func TestOneServerThatFails(t *testing.T) {
 	a := serve(t, true)
 	c := client(t, quiet(), a)
 	a.status.Store(http.StatusBadGateway)
-	expect(t, c, 2*enough+1, "GET", "/x", a)
+	expect(t, c, 2*failuresMax+1, "GET", "/x", a)
 	if got := a.accepted.Load(); got != 3 {
 		t.Errorf("%d connections are made, want 3", got)
 	}
@@ -290,7 +290,7 @@ func TestAnswerCountsWhenRead(t *testing.T) {
 		c := client(t, quiet(), a, b)
 		a.status.Store(http.StatusServiceUnavailable)
 		var begun []*http.Response
-		for range enough {
+		for range failuresMax {
 			r, err := ask(t, c, "GET", "/slow") //nolint:bodyclose // closed below, twice
 			if err != nil {
 				t.Fatal(err)
@@ -304,7 +304,7 @@ func TestAnswerCountsWhenRead(t *testing.T) {
 				t.Errorf("answer %d: got %q, %v, want %q", i, got, err, want)
 			}
 		}
-		for range enough {
+		for range failuresMax {
 			_ = begun[0].Body.Close()
 		}
 		_ = begun[1].Body.Close()
@@ -326,7 +326,7 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 		if http2 {
 			expect(t, c, 1, "POST", "/x", a) // has made its one connection
 		}
-		errs := make(chan error, 2*enough+2)
+		errs := make(chan error, 2*failuresMax+2)
 		hang := func(path string) {
 			r, err := ask(t, c, "GET", path)
 			if err == nil {
@@ -334,11 +334,11 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 			}
 			errs <- err
 		}
-		for range 2 * enough {
+		for range 2 * failuresMax {
 			go hang("/hang/x") // one read that is too large
 		}
 		go hang("/hang/y")
-		for range 2*enough + 1 {
+		for range 2*failuresMax + 1 {
 			select {
 			case <-a.hanging:
 			case err := <-errs:
@@ -354,12 +354,12 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 			t.Error("two kinds of reads that wait are enough")
 		}
 		go hang("/hang/z")
-		for range 2*enough + 2 {
+		for range 2*failuresMax + 2 {
 			if err := <-errs; !errors.Is(err, net.ErrClosed) {
 				t.Errorf("a request that waits for a server that is left: %v", err)
 			}
 		}
-		c.Transport = &roundTripper{transport, d, late}
+		c.Transport = &roundTripper{transport, d, readTimeout}
 		expect(t, c, 1, "GET", "/x", b)
 	})
 }

@@ -7,13 +7,6 @@ import (
 	"time"
 )
 
-// After these, DNS on this node goes back to the cluster's.
-const (
-	ReportWithin = 2 * time.Second // since the last report of a client, which makes two a second
-	BehindFor    = 5 * time.Second // that a client has answered from older names
-	AnswerWithin = 3 * time.Second // since the last answer to a query of the daemon's own, which is asked each second
-)
-
 // Client is what is known of a DNS server that is connected.
 type Client struct {
 	PID      int              // of its process; 0 = it is of another PID namespace
@@ -48,10 +41,10 @@ func WhyNot(now time.Time, at netip.AddrPort, clients []Client, own OwnAnswers) 
 		return "no DNS server of this node serves there"
 	}
 	for _, c := range serving {
-		if silent := now.Sub(c.Reported); silent > ReportWithin {
+		if silent := now.Sub(c.Reported); silent > reportTimeout {
 			return fmt.Sprintf("a DNS server of this node has not reported for %s: it hangs, and takes its share of the queries", silent.Round(time.Second))
 		}
-		if behind := now.Sub(c.Behind); !c.Behind.IsZero() && behind > BehindFor {
+		if behind := now.Sub(c.Behind); !c.Behind.IsZero() && behind > staleTimeout {
 			return fmt.Sprintf("a DNS server of this node has answered from older names for %s", behind.Round(time.Second))
 		}
 	}
@@ -70,9 +63,9 @@ func WhyNot(now time.Time, at netip.AddrPort, clients []Client, own OwnAnswers) 
 		// A query of the daemon may be lost in a flood. Where every server goes on answering, it is slow,
 		// not dead; a pause as long as between two reports that are in time is none.
 		slow := !a.wrong && !slices.ContainsFunc(serving, func(c Client) bool {
-			return now.Sub(a.others(c.answered(at))) > ReportWithin
+			return now.Sub(a.others(c.answered(at))) > reportTimeout
 		})
-		if silent := now.Sub(a.last); silent > AnswerWithin && !slow {
+		if silent := now.Sub(a.last); silent > answerTimeout && !slow {
 			return fmt.Sprintf("it has not answered over %s for %s", a.network, silent.Round(time.Second))
 		}
 	}

@@ -6,29 +6,16 @@ import (
 	"time"
 )
 
-// How long the DNS servers of this node must be well until queries go back to them, when queries
-// left them more than once within leftWithin: twice as long for each time. So servers that fail and
-// recover again and again, such as under a flood of queries, do not end the flows of clients with
-// each turn. After the first time queries go back at once.
-const (
-	leftWithin = 5 * time.Minute
-	firstWait  = 2 * time.Second
-	lastWait   = time.Minute
-)
-
-// maxLeft is how many times are remembered. With more of them the wait does not grow.
-const maxLeft = 8
-
 // backoff is what decides when queries go back to the DNS servers of this node. It is a value.
 type backoff struct {
-	left []time.Time // when queries left them, within leftWithin
+	left []time.Time // when queries left them, within leftPeriod
 	well time.Time   // since when they have been well without a break; zero = they are not
 }
 
 // observed returns b after a look at the servers. well means that queries could go there: the
 // servers were found well, and nothing prevents it.
 func (b backoff) observed(now time.Time, well bool) backoff {
-	b.left = slices.DeleteFunc(slices.Clone(b.left), func(at time.Time) bool { return now.Sub(at) >= leftWithin })
+	b.left = slices.DeleteFunc(slices.Clone(b.left), func(at time.Time) bool { return now.Sub(at) >= leftPeriod })
 	switch {
 	case !well:
 		b.well = time.Time{}
@@ -41,7 +28,7 @@ func (b backoff) observed(now time.Time, well bool) backoff {
 // after returns b after queries left the servers.
 func (b backoff) after(now time.Time) backoff {
 	b.left = append(slices.Clone(b.left), now)
-	b.left = b.left[max(0, len(b.left)-maxLeft):]
+	b.left = b.left[max(0, len(b.left)-leftMax):]
 	return b
 }
 
@@ -50,7 +37,7 @@ func (b backoff) total() time.Duration {
 	if len(b.left) < 2 {
 		return 0
 	}
-	return min(firstWait<<(len(b.left)-2), lastWait)
+	return min(returnDelay<<(len(b.left)-2), returnDelayMax)
 }
 
 // wait returns how long the servers must still be well until queries go back to them. It ends
@@ -65,5 +52,5 @@ func (b backoff) wait(now time.Time) time.Duration {
 // describe returns why queries do not go back to servers that are well.
 func (b backoff) describe(now time.Time) string {
 	return fmt.Sprintf("the DNS servers of this node have been well for %s, and must be for %s without a break, because queries left them %d times within %s",
-		now.Sub(b.well).Round(time.Second), b.total(), len(b.left), leftWithin)
+		now.Sub(b.well).Round(time.Second), b.total(), len(b.left), leftPeriod)
 }

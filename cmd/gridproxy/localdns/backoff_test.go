@@ -29,7 +29,7 @@ func TestBackoffDoubles(t *testing.T) {
 	if got := b.wait(now); got != time.Minute {
 		t.Errorf("after a break: %s, want the whole minute", got)
 	}
-	now = now.Add(leftWithin)
+	now = now.Add(leftPeriod)
 	if b = b.observed(now, false).after(now).observed(now, true); b.wait(now) != 0 {
 		t.Errorf("after a long time: %s, want none", b.wait(now))
 	}
@@ -57,10 +57,10 @@ func TestBackoffBounds(t *testing.T) {
 			case !local:
 				local = b.wait(now) == 0
 			}
-			if !local && now.Sub(since) > lastWait+10*time.Second {
+			if !local && now.Sub(since) > returnDelayMax+10*time.Second {
 				t.Fatalf("servers are well for %s, and queries are not back", now.Sub(since))
 			}
-			if n := len(left); n > 10 && left[n-1].Sub(left[n-11]) < leftWithin {
+			if n := len(left); n > 10 && left[n-1].Sub(left[n-11]) < leftPeriod {
 				t.Fatalf("queries left 11 times within %s", left[n-1].Sub(left[n-11]))
 			}
 		}

@@ -13,9 +13,6 @@ import (
 	"gridproxy/topology/dnsfeed"
 )
 
-// writeLimit is how long it may take to send one update.
-const writeLimit = 30 * time.Second
-
 // peer is a DNS server that is connected. Its Server's mutex guards it.
 type peer struct {
 	state Client
@@ -69,7 +66,7 @@ func (s *Server) tell(ctx context.Context, conn net.Conn) error {
 	out := bufio.NewWriterSize(conn, 64<<10)
 	w := dnsfeed.NewWriter(out)
 	send := func(write func() error) error {
-		return errors.Join(conn.SetWriteDeadline(time.Now().Add(writeLimit)), write(), out.Flush())
+		return errors.Join(conn.SetWriteDeadline(time.Now().Add(writeTimeout)), write(), out.Flush())
 	}
 	if err := send(func() error {
 		return w.Hello(dnsfeed.Hello{Node: s.config.Node, Domain: s.config.Domain, Service: s.config.Service.String()})

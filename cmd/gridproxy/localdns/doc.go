@@ -9,6 +9,7 @@
 //	redirector.go  leads queries to them while they are well
 //	flows.go       ends the flows of queries that went elsewhere
 //	listeners.go   reports other processes that listen at their addresses
+//	limits.go      times and bounds
 //
 // Invariant: a DNS server counts as alive only by what it did lately: it reported, it has the names
 // of a few seconds ago, and it answered, the daemon or others. One that is connected and does

@@ -11,20 +11,16 @@ import (
 	"gridproxy/rules/dnsredirect"
 )
 
-// queryUnderWay is how long most answers take, except those of slow names outside; it is
-// less than a server answers after it has left.
-const queryUnderWay = time.Second
-
 // endFlowsLater ends the flows that went elsewhere than to p. Nothing waits for that: a node may
 // have many flows, and the next decision comes within a second.
 func (n *Node) endFlowsLater(p Path) {
 	answering := p.Local || n.leaving() // those that were asked until now
 	n.ending.Go(func() {
 		if answering { // an answer whose flow has ended is lost
-			time.Sleep(queryUnderWay)
+			time.Sleep(queryTimeout)
 		}
 		// First those of clients that keep their port: there may be thousands of others.
-		n.endFlows(p, func(f conntrack.Flow) bool { return f.UsedWithin(queryUnderWay) })
+		n.endFlows(p, func(f conntrack.Flow) bool { return f.UsedWithin(queryTimeout) })
 		n.endFlows(p, func(conntrack.Flow) bool { return true })
 	})
 }

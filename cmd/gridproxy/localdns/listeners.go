@@ -11,12 +11,10 @@ import (
 	"gridproxy/rules/dnsredirect"
 )
 
-const betweenListeners = 5 * time.Second // from one look at who listens to the next
-
 // keepLooking reports another process at the addresses, once until it is another one. Two looks
 // have to find it: a DNS server that connects again, or ends, is none.
 func (n *Node) keepLooking(ctx context.Context) {
-	tick := time.NewTicker(betweenListeners)
+	tick := time.NewTicker(listenersPeriod)
 	defer tick.Stop()
 	last, reported := "", ""
 	for {

@@ -21,12 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const (
-	minBetweenNames = 10 * time.Millisecond // from the start of one decision about names to that of the next
-	maxBetweenNames = 50 * time.Millisecond
-	listenAgain     = 5 * time.Second // after the feed could not be served, as with the daemon's ports
-)
-
 // NodeConfig is what a Node works with.
 type NodeConfig struct {
 	Options   options.DNS
@@ -157,11 +151,11 @@ func (n *Node) keepServing(ctx context.Context) {
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != reported {
 			reported = err.Error()
-			n.config.Log.Error(fmt.Sprintf("the DNS server of this node cannot be told what DNS says: %v; free the path, or change --names-socket; tried again every %s", err, listenAgain))
+			n.config.Log.Error(fmt.Sprintf("the DNS server of this node cannot be told what DNS says: %v; free the path, or change --names-socket; tried again every %s", err, listenDelay))
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(listenAgain):
+		case <-time.After(listenDelay):
 		}
 	}
 }
@@ -169,7 +163,7 @@ func (n *Node) keepServing(ctx context.Context) {
 // keepDeciding publishes what DNS says after each change: at once after a quiet moment. To tell a
 // change, to answer from it and to collect the garbage costs about one and a half times as much as
 // to decide: in a flood of changes all of that takes a tenth of one processor, as far as
-// minBetweenNames and maxBetweenNames allow.
+// namesPeriod and namesPeriodMax allow.
 func (n *Node) keepDeciding(ctx context.Context) {
 	var memo topology.DNSMemo
 	for {
@@ -177,7 +171,7 @@ func (n *Node) keepDeciding(ctx context.Context) {
 		if s, whole := n.config.Source.Snapshot(); whole && s.Namespaces != nil {
 			n.publish(&memo, s)
 		}
-		rested := began.Add(min(max(25*time.Since(began), minBetweenNames), maxBetweenNames))
+		rested := began.Add(min(max(25*time.Since(began), namesPeriod), namesPeriodMax))
 		select {
 		case <-ctx.Done():
 			return

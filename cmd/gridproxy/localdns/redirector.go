@@ -55,18 +55,6 @@ type Path struct {
 	Switches  int           // how often they went elsewhere than before
 }
 
-// startLimit is how long what a daemon before led is left as it is once names are known, until the
-// DNS servers of this node have connected again, which takes them up to three seconds on a machine
-// that is not busy. Without the API server names are known ten seconds after the start.
-const startLimit = 10 * time.Second
-
-// How often the DNS servers of this node are asked, and how often it is decided, if nothing else
-// gives reason to. A server that hangs takes queries until then.
-const (
-	askEvery    = time.Second
-	decideEvery = 200 * time.Millisecond
-)
-
 // Redirector leads queries to the DNS servers of this node while these are well.
 type Redirector struct {
 	config RedirectorConfig
@@ -153,7 +141,7 @@ func (k *Redirector) Run(ctx context.Context) {
 	}
 	defer asking.Wait()
 	defer cancel()
-	tick := time.NewTicker(decideEvery)
+	tick := time.NewTicker(decidePeriod)
 	defer tick.Stop()
 	started := time.Now()
 	for {
@@ -179,7 +167,7 @@ func (k *Redirector) undecided(entries []dnsredirect.Entry, since time.Duration)
 	var all rules.FamilySet
 	for _, addr := range k.config.Addrs {
 		f := rules.FamilyOf(addr)
-		if since >= startLimit && k.hasEntries() || len(dnsredirect.OfFamily(entries, addr.Is6())) > 0 {
+		if since >= startGrace && k.hasEntries() || len(dnsredirect.OfFamily(entries, addr.Is6())) > 0 {
 			k.decided[f] = true
 		}
 		all[f] = !k.decided[f]
@@ -211,10 +199,6 @@ func (k *Redirector) firstDecided(paths []Path, leave rules.FamilySet) (first []
 // due reports whether it is time to renew, or the kernel could not be made to lead.
 func (k *Redirector) due() bool { return time.Since(k.renewed) >= dnsredirect.Renew }
 
-// maxFailures is how often in a row Prepare may fail for a family that it succeeded for. The kernel
-// may have no time for an answer, and what it needs is still there.
-const maxFailures = 3
-
 // preparation is how Prepare went for a family.
 type preparation struct {
 	succeeded bool // once
@@ -234,7 +218,7 @@ func (k *Redirector) prepare() {
 		switch {
 		case err == nil:
 			p = preparation{succeeded: true}
-		case p.succeeded && (k.config.Always || p.failures+1 < maxFailures):
+		case p.succeeded && (k.config.Always || p.failures+1 < prepareFailuresMax):
 			if p.failures++; p.failures == 1 {
 				k.config.Log.Warn("queries are led as before, and it is tried again", "err", err)
 			}
@@ -264,7 +248,7 @@ func (k *Redirector) lead(paths []Path, entries []dnsredirect.Entry, leave rules
 		}
 	}
 	if err != nil {
-		k.led, k.renewed = nil, time.Now().Add(askEvery-dnsredirect.Renew) // due in a second
+		k.led, k.renewed = nil, time.Now().Add(askPeriod-dnsredirect.Renew) // due in a second
 		if text := err.Error(); text != k.failed {
 			k.failed = text
 			k.config.Log.Error("leading DNS queries of a family to the servers of this node fails: what is led there ends within half a minute, and goes to the cluster's DNS then", "err", err)
@@ -354,7 +338,7 @@ func (k *Redirector) note(paths []Path, now time.Time) (changed []Path) {
 // keepAsking asks one address over one network, while a DNS server serves there.
 func (k *Redirector) keepAsking(ctx context.Context, network string, addr netip.Addr) {
 	at := netip.AddrPortFrom(addr, dnsredirect.Port)
-	tick := time.NewTicker(askEvery)
+	tick := time.NewTicker(askPeriod)
 	defer tick.Stop()
 	for {
 		if k.served(at) {

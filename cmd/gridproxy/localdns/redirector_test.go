@@ -208,7 +208,7 @@ func (r *reader) keepReporting(at netip.AddrPort) (stop func()) {
 func leadAsDecided(k *Redirector) {
 	k.prepare()
 	paths, entries := k.decide(time.Now())
-	k.lead(paths, entries, k.undecided(entries, startLimit))
+	k.lead(paths, entries, k.undecided(entries, startGrace))
 }
 
 // TestStartByFamily: what a daemon before led stays at a start, each family until something is led
@@ -226,8 +226,8 @@ func TestStartByFamily(t *testing.T) {
 		{"at the start", nil, []dnsredirect.Entry{v4, v6}, 0},
 		{"when IPv6 is led", []dnsredirect.Entry{v6}, []dnsredirect.Entry{v6, v4}, time.Second},
 		{"when IPv6 is not led any more", nil, []dnsredirect.Entry{v4}, 2 * time.Second},
-		{"while no name is known", nil, []dnsredirect.Entry{v4}, startLimit},
-		{"after the start", nil, nil, startLimit},
+		{"while no name is known", nil, []dnsredirect.Entry{v4}, startGrace},
+		{"after the start", nil, nil, startGrace},
 	} {
 		if step.what == "after the start" {
 			k.SetEntries(nil)
@@ -252,7 +252,7 @@ func TestNeverServed(t *testing.T) {
 	for _, step := range []struct {
 		since time.Duration
 		want  int
-	}{{0, 0}, {startLimit / 2, 0}, {startLimit, 1}, {2 * startLimit, 1}} {
+	}{{0, 0}, {startGrace / 2, 0}, {startGrace, 1}, {2 * startGrace, 1}} {
 		paths, entries := k.decide(time.Now())
 		k.lead(paths, entries, k.undecided(entries, step.since))
 		if len(switched) != step.want {
@@ -404,7 +404,7 @@ func TestReturnOfAFamily(t *testing.T) {
 	}
 	f.until(t, "the report", func(all []Client) bool { return len(all) == 1 && len(all[0].Serving) == 1 })
 	for i, want := range []bool{true, true, false} { // at once after the first time
-		now = now.Add(lastWait) // the DNS server is well all the time
+		now = now.Add(returnDelayMax) // the DNS server is well all the time
 		f.mu.Lock()
 		for c := range f.clients {
 			c.state.Reported = now
@@ -431,13 +431,13 @@ func TestPrepareFails(t *testing.T) {
 		k := NewRedirector(RedirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{addr}, Switch: to, Always: always})
 		k.prepare()
 		to.cannot = map[rules.Family]error{rules.IPv4: io.ErrUnexpectedEOF}
-		for n := 1; n < maxFailures; n++ {
+		for n := 1; n < prepareFailuresMax; n++ {
 			if k.prepare(); k.cannot[addr] != "" {
 				t.Errorf("always %t: given up after %d failures", always, n)
 			}
 		}
 		if k.prepare(); (k.cannot[addr] != "") == always {
-			t.Errorf("always %t: after %d failures: %q", always, maxFailures, k.cannot[addr])
+			t.Errorf("always %t: after %d failures: %q", always, prepareFailuresMax, k.cannot[addr])
 		}
 		to.cannot = nil
 		if k.prepare(); k.cannot[addr] != "" {

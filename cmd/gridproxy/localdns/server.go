@@ -19,9 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxClients are connected at once: two take turns at an upgrade, and an operator may look.
-const maxClients = 4
-
 // Config is what a Server says, and to whom it logs.
 type Config struct {
 	Node, Domain string
@@ -123,7 +120,7 @@ func (s *Server) attend(ctx context.Context, conn net.Conn) {
 	}
 	c := &peer{state: Client{PID: pid, Reported: time.Now()}}
 	if !s.add(c) {
-		s.config.Log.Warn(fmt.Sprintf("a connection to the feed of DNS names is refused: %d are open", maxClients))
+		s.config.Log.Warn(fmt.Sprintf("a connection to the feed of DNS names is refused: %d are open", clientsMax))
 		return
 	}
 	defer s.remove(c)
@@ -147,7 +144,7 @@ func (s *Server) attend(ctx context.Context, conn net.Conn) {
 func (s *Server) add(c *peer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.clients) >= maxClients {
+	if len(s.clients) >= clientsMax {
 		return false
 	}
 	if s.generation > 0 {

@@ -149,17 +149,17 @@ func TestFeed(t *testing.T) {
 func TestFeedLimits(t *testing.T) {
 	f := newFeed(t)
 	var all []*reader
-	for range maxClients {
+	for range clientsMax {
 		all = append(all, f.connect(t))
 	}
-	f.until(t, "all connections", func(all []Client) bool { return len(all) == maxClients })
+	f.until(t, "all connections", func(all []Client) bool { return len(all) == clientsMax })
 	if _, err := f.connect(t).in.Hello(); !errors.Is(err, io.EOF) {
 		t.Errorf("one connection too many: %v", err)
 	}
 	if _, err := fmt.Fprint(all[0].conn, "GET / HTTP/1.1\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	f.until(t, "the end of one", func(all []Client) bool { return len(all) == maxClients-1 })
+	f.until(t, "the end of one", func(all []Client) bool { return len(all) == clientsMax-1 })
 	f.Publish(viewOf("a"), time.Now())
 	if _, err := all[1].in.Hello(); err != nil {
 		t.Fatal(err)

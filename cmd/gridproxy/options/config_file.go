@@ -44,9 +44,6 @@ func SetConfig(file string, text []byte, flags *pflag.FlagSet) (warnings []strin
 	return warnings, errors.Join(problems...)
 }
 
-// MaxConfigBytes limits the file: a complete KubeProxyConfiguration has 2 KiB.
-const MaxConfigBytes = 1 << 20
-
 // ConfigText reads the file of --config, which may be a pipe that a shell made.
 func ConfigText(name string) ([]byte, error) {
 	file, err := os.Open(name)
@@ -54,7 +51,7 @@ func ConfigText(name string) ([]byte, error) {
 		return nil, fmt.Errorf("reading --config: %w", err)
 	}
 	defer file.Close()
-	text, err := regularfile.ReadAll(file, MaxConfigBytes)
+	text, err := regularfile.ReadAll(file, ConfigMax)
 	if err != nil {
 		return nil, fmt.Errorf("reading --config: %s: %w", name, err)
 	}

@@ -10,6 +10,7 @@
 //   - the name and the help of each flag: flags.go; of those of kube-proxy without effect:
 //     without_effect.go; --feature-gates: feature_gates.go
 //   - the parsers: values.go; of the addresses of servers: bind.go
+//   - the longest durations that a flag takes: limits.go
 //   - which flags exclude each other: check.go; the modes, and what depends on the mode in use:
 //     mode.go
 //   - which field of the file of --config sets which flag: config_file.go; the fields that a file

@@ -1,7 +1,6 @@
 package options
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -11,21 +10,6 @@ import (
 	"gridproxy/topology"
 
 	"github.com/spf13/pflag"
-)
-
-// The longest durations that a flag takes. A longer one is a slip of the pen, and shows only when
-// something fails.
-const (
-	maxMinSync        = time.Hour          // no rule changes meanwhile
-	maxSync           = 24 * time.Hour     // a sync that hangs is reported after twice this long
-	maxDrain          = 7 * 24 * time.Hour // a removed endpoint keeps its connections
-	maxVerify         = time.Hour          // what another process changed stays
-	maxOtherProxy     = 24 * time.Hour     // another service proxy is not reported
-	maxReconnectGrace = time.Hour          // a client may be led to an endpoint that is gone
-
-	// maxKernelTimeout is what some kernel takes: it keeps such a time as ticks in a signed number of
-	// 32 bits, and has at least 100 ticks a second. Most have 250 or 1000, and refuse less.
-	maxKernelTimeout = math.MaxInt32 / 100 * time.Second
 )
 
 // Group is a group of flags in the help of a command.
@@ -117,18 +101,18 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	}
 	for _, m := range table() {
 		p, mode := m.periods(o), string(m.name)
-		period(&p.MinSync, 0, maxMinSync, mode+"-min-sync-period", "in mode "+mode+": least time from the end of one sync to the start of the next; a verification does not count")
-		period(&p.Sync, time.Second, maxSync, mode+"-sync-period", "in mode "+mode+": /healthz and /livez fail once a change has waited twice this long")
+		period(&p.MinSync, 0, minSyncPeriodMax, mode+"-min-sync-period", "in mode "+mode+": least time from the end of one sync to the start of the next; a verification does not count")
+		period(&p.Sync, time.Second, syncPeriodMax, mode+"-sync-period", "in mode "+mode+": /healthz and /livez fail once a change has waited twice this long")
 	}
-	period(&o.IPVS.DrainTimeout, 0, maxDrain, "ipvs-drain-timeout", "how long a removed TCP endpoint keeps its open connections; 0s: removed at once; in mode iptables, for virtual servers that mode ipvs has left")
-	period(&o.IPVS.TCPTimeout, 0, maxKernelTimeout, "ipvs-tcp-timeout", "idle timeout of TCP connections in IPVS; 0 keeps the kernel's")
-	period(&o.IPVS.TCPFin, 0, maxKernelTimeout, "ipvs-tcpfin-timeout", "timeout of TCP connections in IPVS after a FIN; 0 keeps the kernel's")
-	period(&o.IPVS.UDPTimeout, 0, maxKernelTimeout, "ipvs-udp-timeout", "idle timeout of UDP flows in IPVS; 0 keeps the kernel's")
+	period(&o.IPVS.DrainTimeout, 0, drainTimeoutMax, "ipvs-drain-timeout", "how long a removed TCP endpoint keeps its open connections; 0s: removed at once; in mode iptables, for virtual servers that mode ipvs has left")
+	period(&o.IPVS.TCPTimeout, 0, kernelTimeoutMax, "ipvs-tcp-timeout", "idle timeout of TCP connections in IPVS; 0 keeps the kernel's")
+	period(&o.IPVS.TCPFin, 0, kernelTimeoutMax, "ipvs-tcpfin-timeout", "timeout of TCP connections in IPVS after a FIN; 0 keeps the kernel's")
+	period(&o.IPVS.UDPTimeout, 0, kernelTimeoutMax, "ipvs-udp-timeout", "idle timeout of UDP flows in IPVS; 0 keeps the kernel's")
 	fs.BoolVar(&o.IPVS.StrictARP, "ipvs-strict-arp", o.IPVS.StrictARP, "answer ARP only for addresses of the link that received the request; load balancers on the node's network need it")
-	period(&o.VerifyPeriod, time.Second, maxVerify, "verify-period", "how often the rules in the kernel are compared with the desired ones, and repaired; less often where that would take more than 2% of a processor, and later while changes keep coming")
-	period(&o.OtherProxy, time.Second, maxOtherProxy, "other-proxy-after", "how long another service proxy must keep writing into this node's rules before it is reported; longer than two daemons run at once in a rolling update")
+	period(&o.VerifyPeriod, time.Second, verifyPeriodMax, "verify-period", "how often the rules in the kernel are compared with the desired ones, and repaired; less often where that would take more than 2% of a processor, and later while changes keep coming")
+	period(&o.OtherProxy, time.Second, otherProxyAfterMax, "other-proxy-after", "how long another service proxy must keep writing into this node's rules before it is reported; longer than two daemons run at once in a rolling update")
 	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`DIR` in which the state that is in force is saved, so that a node that starts without API server serves its Services; empty: not saved")
-	period(&o.ReconnectGrace, 0, maxReconnectGrace, "reconnect-grace", "how long an endpoint is used that turned not ready with half of its unit's endpoints of that Service when the API server came back after 20s or more; 0: not at all")
+	period(&o.ReconnectGrace, 0, reconnectGraceMax, "reconnect-grace", "how long an endpoint is used that turned not ready with half of its unit's endpoints of that Service when the API server came back after 20s or more; 0: not at all")
 
 	o.addDNS(fs)
 	count := func(to *int32, name, usage string) {
@@ -137,11 +121,11 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	c := &o.Conntrack
 	count(&c.MaxPerCore, "conntrack-max-per-core", "nf_conntrack_max for each online CPU; it is only raised; 0 keeps the kernel's")
 	count(&c.Min, "conntrack-min", "minimum of nf_conntrack_max, independent of the number of cores")
-	period(&c.TCPTimeoutEstablished, 0, maxKernelTimeout, "conntrack-tcp-timeout-established", "idle timeout of established TCP flows; 0 keeps the kernel's")
-	period(&c.TCPTimeoutCloseWait, 0, maxKernelTimeout, "conntrack-tcp-timeout-close-wait", "timeout of TCP flows in CLOSE_WAIT; 0 keeps the kernel's")
+	period(&c.TCPTimeoutEstablished, 0, kernelTimeoutMax, "conntrack-tcp-timeout-established", "idle timeout of established TCP flows; 0 keeps the kernel's")
+	period(&c.TCPTimeoutCloseWait, 0, kernelTimeoutMax, "conntrack-tcp-timeout-close-wait", "timeout of TCP flows in CLOSE_WAIT; 0 keeps the kernel's")
 	fs.BoolVar(&c.TCPBeLiberal, "conntrack-tcp-be-liberal", c.TCPBeLiberal, "track TCP packets outside of the window, and write no rule that drops INVALID packets")
-	period(&c.UDPTimeout, 0, maxKernelTimeout, "conntrack-udp-timeout", "idle timeout of UDP flows without reply; 0 keeps the kernel's")
-	period(&c.UDPTimeoutStream, 0, maxKernelTimeout, "conntrack-udp-timeout-stream", "idle timeout of UDP flows with replies; 0 keeps the kernel's")
+	period(&c.UDPTimeout, 0, kernelTimeoutMax, "conntrack-udp-timeout", "idle timeout of UDP flows without reply; 0 keeps the kernel's")
+	period(&c.UDPTimeoutStream, 0, kernelTimeoutMax, "conntrack-udp-timeout-stream", "idle timeout of UDP flows with replies; 0 keeps the kernel's")
 
 	o.addServers(fs)
 	o.addInstead(fs)

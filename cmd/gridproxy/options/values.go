@@ -327,12 +327,9 @@ func parseNodeName(text string) (string, error) {
 	return name, nil
 }
 
-// maxInterface is IFNAMSIZ without the zero byte at the end.
-const maxInterface = 15
-
 func parseInterface(text string) (string, error) {
-	if len(text) > maxInterface || strings.ContainsAny(text, "/ \t\n+") {
-		return "", fmt.Errorf("not the name of a network interface: at most %d characters, without spaces, / and +", maxInterface)
+	if len(text) > interfaceNameMax || strings.ContainsAny(text, "/ \t\n+") {
+		return "", fmt.Errorf("not the name of a network interface: at most %d characters, without spaces, / and +", interfaceNameMax)
 	}
 	return text, nil
 }

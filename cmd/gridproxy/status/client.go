@@ -11,18 +11,11 @@ import (
 	"net/http"
 	"os"
 	"syscall"
-	"time"
-)
-
-// The limits of a question.
-const (
-	askLimit       = 2 * time.Second
-	maxAnswerBytes = 1 << 20
 )
 
 // Ask asks the daemon that listens at a socket. The error says what that means, and what to do.
 func Ask(ctx context.Context, path string) (Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -42,7 +35,7 @@ func Ask(ctx context.Context, path string) (Status, error) {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return s, fmt.Errorf("no daemon: the gridproxy run that made %s has ended; the rules in the kernel stay in force; see its log, and start it again", path)
 	case errors.Is(err, context.DeadlineExceeded):
-		return s, fmt.Errorf("no answer: the process that listens at %s hangs: it did not answer within %s; see its log, and restart it", path, askLimit)
+		return s, fmt.Errorf("no answer: the process that listens at %s hangs: it did not answer within %s; see its log, and restart it", path, askTimeout)
 	case errors.Is(err, fs.ErrPermission):
 		return s, fmt.Errorf("asking the daemon at %s: %w; run this as the user of the daemon, which is root", path, err)
 	default:
@@ -65,7 +58,7 @@ func get(ctx context.Context, client http.Client) (s Status, err error) {
 		return s, err
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, answerMax))
 	if err != nil {
 		return s, err
 	}

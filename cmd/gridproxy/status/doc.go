@@ -6,6 +6,7 @@
 //	publisher.go  keeps what the last run found, and serves the answer
 //	client.go     asks a daemon
 //	table.go      prints the answer for people
+//	limits.go     times and bounds
 //
 // Invariant: an answer waits for no sync. The publisher stores what a run found as one value, and
 // answers from the last one. An answer has a bounded size, whatever is in the cluster.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/health"
@@ -28,15 +27,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// maxHeld is how many held endpoints an answer names.
-const maxHeld = 200
-
-// maxQuarantined is how many quarantined Service ports an answer names.
-const maxQuarantined = 20
-
-// maxNamed is how many Services of one kind an answer names.
-const maxNamed = 3
 
 // Config is where the values of an answer come from. A nil func has none.
 type Config struct {
@@ -102,7 +92,7 @@ func (p *Publisher) Synced(r syncer.Result) {
 
 // describeUnopened returns the number of all, and the first ones.
 func describeUnopened(failed []healthcheck.BindError) (number int, first []UnopenedPort) {
-	for _, f := range failed[:min(len(failed), maxNamed)] {
+	for _, f := range failed[:min(len(failed), servicesMax)] {
 		reason := f.Err
 		for errors.Unwrap(reason) != nil { // the wrapping errors say the address again
 			reason = errors.Unwrap(reason)
@@ -112,10 +102,10 @@ func describeUnopened(failed []healthcheck.BindError) (number int, first []Unope
 	return len(failed), first
 }
 
-// firstServices returns the names of the first Services, at most maxNamed and number, for which
+// firstServices returns the names of the first Services, at most servicesMax and number, for which
 // holds reports true.
 func firstServices(v topology.View, number int, holds func(ports []*topology.ServicePort) bool) (names []string) {
-	number = min(number, maxNamed)
+	number = min(number, servicesMax)
 	if number == 0 {
 		return nil
 	}
@@ -172,7 +162,7 @@ func portsAndServices(found []event.Quarantined) (first []QuarantinedPort, servi
 	for _, q := range found {
 		names[q.Service.NamespacedName] = struct{}{}
 	}
-	for _, q := range found[:min(len(found), maxQuarantined)] {
+	for _, q := range found[:min(len(found), quarantinedMax)] {
 		first = append(first, QuarantinedPort{
 			Service: excerpt.Of(q.Service.NamespacedName.String()), Port: excerpt.Of(q.Service.Port), Family: q.Family.String(), Reason: excerpt.Of(q.Reason),
 		})
@@ -182,7 +172,7 @@ func portsAndServices(found []event.Quarantined) (first []QuarantinedPort, servi
 
 // firstHeld returns the number of all held endpoints, and the first ones.
 func firstHeld(all []topology.HeldEndpoint) (number int, first []HeldEndpoint) {
-	for _, e := range all[:min(len(all), maxHeld)] {
+	for _, e := range all[:min(len(all), heldMax)] {
 		first = append(first, HeldEndpoint{Service: e.Service.String(), Address: e.Addr.String(), Node: excerpt.Of(e.Node), Until: e.Until})
 	}
 	return len(all), first
@@ -264,20 +254,13 @@ func families(last []Family, c health.Checks) []Family {
 // Path is where the answer is.
 const Path = "/status"
 
-// The limits of one connection. The answer is small and needs no wait.
-const (
-	requestLimit   = 2 * time.Second
-	maxHeaderBytes = 4 << 10
-	maxConnections = 64 // a newer one ends the oldest
-)
-
 // Server returns an HTTP server that serves the answer at Path.
 func (p *Publisher) Server() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, p.answer)
 	return &http.Server{
-		Handler: mux, MaxHeaderBytes: maxHeaderBytes, ConnState: new(newestConnections).changed,
-		ReadTimeout: requestLimit, ReadHeaderTimeout: requestLimit, WriteTimeout: requestLimit, IdleTimeout: requestLimit,
+		Handler: mux, MaxHeaderBytes: headerMax, ConnState: new(newestConnections).changed,
+		ReadTimeout: requestTimeout, ReadHeaderTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: requestTimeout,
 	}
 }
 
@@ -297,7 +280,7 @@ func (n *newestConnections) changed(conn net.Conn, state http.ConnState) {
 	case http.StateClosed:
 		n.open = slices.DeleteFunc(n.open, func(other net.Conn) bool { return other == conn })
 	}
-	if len(n.open) > maxConnections {
+	if len(n.open) > connectionsMax {
 		_ = n.open[0].Close() // its goroutine reports an error to no one
 		n.open = slices.Delete(n.open, 0, 1)
 	}

@@ -104,14 +104,14 @@ func TestFirstAreNamed(t *testing.T) {
 		})
 		p.Synced(syncer.Result{View: v})
 		s := p.now()
-		for i := range min(n, maxNamed) {
+		for i := range min(n, servicesMax) {
 			number := fmt.Sprintf("%03d", i)
 			want := UnopenedPort{"health/" + number, "0.0.0.0:31000", 31000, "address already in use"}
 			if s.FirstRefused[i] != "refused/"+number || s.FirstMalformed[i] != "malformed/"+number || s.FirstUnopened[i] != want {
 				t.Errorf("of %d, number %d: %s, %s, %+v", n, i, s.FirstRefused[i], s.FirstMalformed[i], s.FirstUnopened[i])
 			}
 		}
-		if want := min(n, maxNamed); len(s.FirstRefused) != want || len(s.FirstMalformed) != want || len(s.FirstUnopened) != want || s.UnopenedPorts != n {
+		if want := min(n, servicesMax); len(s.FirstRefused) != want || len(s.FirstMalformed) != want || len(s.FirstUnopened) != want || s.UnopenedPorts != n {
 			t.Errorf("of %d: %v, %v, %v", n, s.FirstRefused, s.FirstMalformed, s.FirstUnopened)
 		}
 		p.config.Services, failed = func() metrics.ServiceCounts { return metrics.ServiceCounts{} }, nil
@@ -155,7 +155,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	}
 	p.Synced(syncer.Result{Err: errors.New(long), Backends: []syncer.BackendResult{{}}, Changes: rules.Changes{Families: rules.Outcomes{{Err: errors.New(long)}, {Err: errors.New(long)}}}})
 	s := get()
-	if want := (Services{All: 7, Open: 5, Closed: 2, Refused: 1, Quarantined: 500}); s.Services != want || len(s.Quarantined) != maxQuarantined || s.OtherProxy == nil {
+	if want := (Services{All: 7, Open: 5, Closed: 2, Refused: 1, Quarantined: 500}); s.Services != want || len(s.Quarantined) != quarantinedMax || s.OtherProxy == nil {
 		t.Errorf("Services %+v, %d named, want %+v", s.Services, len(s.Quarantined), want)
 	}
 	refused = nil

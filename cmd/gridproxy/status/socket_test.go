@@ -52,7 +52,7 @@ func TestIdleConnections(t *testing.T) {
 	if s, err := Ask(t.Context(), path); err != nil || s.Node.Name != "bj-3" {
 		t.Fatalf("beside 600 idle connections: %+v, %v", s.Node, err)
 	}
-	for _, conn := range idle[:600-maxConnections] {
+	for _, conn := range idle[:600-connectionsMax] {
 		if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Fatalf("an old connection got %d bytes, %v", n, err)
 		}

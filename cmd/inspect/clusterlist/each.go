@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// Patience is how long the API server may take to list one kind.
-const Patience = 30 * time.Second
+// ListTimeout is how long the API server may take to list one kind.
+const ListTimeout = 30 * time.Second
 
 // Each calls do for the objects of one kind, which are read in pages. what names them in the error,
 // server the API server.
 func Each[T runtime.Object](ctx context.Context, server, what string, o metav1.ListOptions, page pager.ListPageFunc, do func(T)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("no answer within %s", Patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, ListTimeout, fmt.Errorf("no answer within %s", ListTimeout))
 	defer cancel()
 	err := pager.New(page).EachListItem(ctx, o, func(item runtime.Object) error {
 		do(item.(T))

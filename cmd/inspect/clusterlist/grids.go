@@ -124,7 +124,7 @@ func (s GridServer) Grids(ctx context.Context, namespace string) (all []gridspec
 // defined returns the resources of the Grids' API group that the cluster has. Without the right to
 // list Grids an API server does not say whether they exist.
 func (s GridServer) defined(ctx context.Context) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("no answer within %s", Patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, ListTimeout, fmt.Errorf("no answer within %s", ListTimeout))
 	defer cancel()
 	text, err := Raw(s.Client.Get().AbsPath("/apis/"+v1.GroupVersion().String()).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
 	if apierrors.IsNotFound(err) {
