@@ -14,8 +14,8 @@ type Config struct {
 	// are known. No external Frontend takes one of them.
 	APIServers []netip.AddrPort
 
-	// LocalDNS are the addresses of the DNS server on this node, at most one of each family; nil =
-	// there is none. No Service takes one of them.
+	// LocalDNS are the addresses of the DNS server on this node, at most one of each family. No
+	// Service takes one of them.
 	LocalDNS []netip.Addr
 }
 

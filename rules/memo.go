@@ -24,7 +24,7 @@ type Memo struct {
 	services  []*Service // as granted
 	checks    []HealthCheck
 	conflicts []AddressConflict
-	changed   map[types.NamespacedName]struct{} // in the run in progress: Services of which one of these is another
+	changed   map[types.NamespacedName]struct{} // in the run in progress: Services for which one of these changed
 }
 
 // memory is what one ServicePort came to.

@@ -151,8 +151,8 @@ type NodePortScope struct {
 	HealthLoopback []netip.Addr
 }
 
-// ListenAddrs are the addresses of one family that NodePorts answer on. The zero value
-// is none.
+// ListenAddrs are the addresses of one family that NodePorts answer on. The zero value has no
+// address.
 type ListenAddrs struct {
 	All   bool         // every local address of the machine, also one that it gets meanwhile
 	Addrs []netip.Addr // these; with All, those it has now; sorted

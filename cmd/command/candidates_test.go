@@ -39,7 +39,7 @@ func TestCandidatesArePlain(t *testing.T) {
 	}
 }
 
-// TestCandidatesAreBounded: at most completionsMax names, and the list is asked for no more.
+// TestCandidatesAreBounded: at most completionsMax names, and no more of the list is read.
 func TestCandidatesAreBounded(t *testing.T) {
 	asked := 0
 	got := complete(t, func(_ context.Context, _ []string, _ string, add func(string) bool) error {

@@ -24,8 +24,8 @@ type SuperEdgeFlag struct {
 // sameFlag begins the line of a flag that our program has under the same name.
 const sameFlag = "the same"
 
-// FindSuperEdgeProgram returns the program of SuperEdge whose place our program takes. It is empty
-// if there is none. docs/migrate-from-superedge.md has the same lines.
+// FindSuperEdgeProgram returns the program of SuperEdge whose place our program takes. Without such
+// a program it is empty. docs/migrate-from-superedge.md has the same lines.
 func FindSuperEdgeProgram(ours string) SuperEdgeProgram {
 	const sameLog = "not needed: log lines go to standard error alone"
 	var p SuperEdgeProgram

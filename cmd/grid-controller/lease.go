@@ -18,7 +18,7 @@ const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // scheme, which has Services of its own: see grid.Scheme.
 func newLease(config *rest.Config, o options, inCluster bool) (resourcelock.Interface, error) {
 	if !o.leaderElect {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // no Lease
 	}
 	namespace, err := ownNamespace(o, inCluster)
 	if err != nil {

@@ -126,7 +126,7 @@ func (o *options) check() error {
 
 const never = "never"
 
-// grace is a flag: a duration, of which a negative one is written "never".
+// grace is a flag: a duration. A negative one is written "never".
 type grace time.Duration
 
 // String writes the flag's value.

@@ -91,8 +91,8 @@ func (in *inputs) adoptFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// configWatch returns how to watch the file of --config. It returns nil if there is none, or if
-// it is a pipe, which cannot be read again.
+// configWatch returns how to watch the file of --config. It returns nil without --config, or if it
+// is a pipe, which cannot be read again.
 func configWatch(in *inputs, log *slog.Logger) *watch.FileConfig {
 	if in.ConfigFile == "" {
 		return nil

@@ -235,7 +235,7 @@ func TestStatusOfHangingProcess(t *testing.T) {
 }
 
 // TestStatusWithoutSocket: a socket that cannot be made is logged once, and the daemon works. With
-// an empty path, or with --init-only, there is none.
+// an empty path, or with --init-only, no socket is made.
 func TestStatusWithoutSocket(t *testing.T) {
 	t.Parallel()
 	socket := newStatusSocket(t)

@@ -26,7 +26,7 @@ func TestBadIPs(t *testing.T) {
 		c.Slices = c.Slices[:1]
 		c.Slices[0].Endpoints[0].Addresses = []string{"10.244.01.005"}
 		if spelling.cluster[0] == ':' {
-			svc.Spec.ClusterIP = "172.30.0.41" // of which family a cluster IP is kube-proxy says by its text
+			svc.Spec.ClusterIP = "172.30.0.41" // kube-proxy takes the family of a cluster IP from its text
 			svc.Spec.ClusterIPs = []string{svc.Spec.ClusterIP}
 		}
 		result, err := machines.Compare(c)

@@ -130,7 +130,7 @@ func closedElsewhere(c *Cluster) {
 	c.Services[0].Annotations = map[string]string{annotationKeys: `["site"]`}
 }
 
-// unreadable gives the Service source ranges of which none can be read.
+// unreadable gives the Service source ranges that cannot be read.
 func unreadable(c *Cluster) {
 	c.Services[0].Spec.LoadBalancerSourceRanges = []string{"the office", "192.0.2.0/99"}
 }

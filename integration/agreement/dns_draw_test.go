@@ -53,7 +53,7 @@ var dnsSpellings = map[string]string{
 	"FD00:10:244:0::1": "fd00:10:244::1", "fd00:10:96:0:0:0:0:1": "fd00:10:96::1",
 }
 
-// dnsAddr draws one of some addresses, or a text that is none of their family.
+// dnsAddr draws one of some addresses, or a text that is no address of their family.
 func dnsAddr(t *rapid.T, addrs []string) string {
 	if !oneIn(t, 12, "unusual address") {
 		return rapid.SampledFrom(addrs).Draw(t, "address")

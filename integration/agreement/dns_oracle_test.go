@@ -18,7 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// corednsStanza is that of kubeadm, but for the TTL, which is CoreDNS' own default here.
+// corednsStanza is that of kubeadm, with CoreDNS' own default as TTL.
 const corednsStanza = `kubernetes cluster.local in-addr.arpa ip6.arpa {
 	pods insecure
 	fallthrough in-addr.arpa ip6.arpa
@@ -71,7 +71,7 @@ func newDNSObjects(c dnsCluster) (*dnsObjects, error) {
 		}
 		svc := converted.(*object.Service)
 		if svc.ClusterIPs[0] == "" {
-			svc.Ports = nil // CoreDNS makes a name of each port and address: there is none of this Service
+			svc.Ports = nil // CoreDNS makes a name of each port and address: this Service has no name
 		}
 		o.services = append(o.services, svc)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// dnsTypes are the types that each name is asked for.
+// dnsTypes are the types of the questions about each name.
 var dnsTypes = []uint16{
 	dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypePTR, dns.TypeCNAME, dns.TypeTXT, dns.TypeNS, dns.TypeSOA, dns.TypeMX, dns.TypeANY,
 	dns.TypeHTTPS, dns.TypeAXFR,
@@ -21,7 +21,7 @@ const (
 	missing   = "missing"
 )
 
-// dnsNames are the names that a cluster is asked for: those that exist, those that nearly do, and
+// dnsNames returns the names in questions to a cluster: those that exist, those that nearly do, and
 // the reverse names of all addresses. Some are spelled in mixed case too.
 func dnsNames(c dnsCluster) []string {
 	names := []string{

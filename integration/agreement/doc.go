@@ -1,14 +1,13 @@
 // Package agreement holds gridproxy against the real kube-proxy, its two modes against each
 // other, and its idea of what a packet meets against a real kernel.
 //
-// A Cluster is drawn from a seed. One way it goes through gridproxy: Resolve, Compile,
-// Render. The other way a separate, naive implementation of closure (Prune) takes the
-// endpoints of other units out of the EndpointSlices, and kube-proxy's own iptables
-// Proxier, in a network namespace that has the node's addresses, writes the rules for
-// what is left. Packets from everywhere to every frontend are walked through both texts,
-// and must meet the same endpoints with the same probability, the same masquerade, the
-// same verdict; and the two texts must be the same rules but for counters. The one exception,
-// on purpose, is refusedOutput.
+// A Cluster is drawn from a seed. One way it goes through gridproxy: Resolve, Compile, Render. The
+// other way a separate, naive implementation of closure (Prune) takes the endpoints of other units
+// out of the EndpointSlices, and kube-proxy's own iptables Proxier, in a network namespace that has
+// the node's addresses, writes the rules for what is left. Packets from everywhere to every
+// frontend are walked through both texts, and must meet the same endpoints with the same
+// probability, the same masquerade, the same verdict; and the two texts must be the same rules,
+// except for counters. The one exception, on purpose, is refusedOutput.
 //
 // IPVS mode is held against iptables mode: the same packets are walked through the chains
 // of the one and through the virtual servers, sets and chains of the other, and must meet

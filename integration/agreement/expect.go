@@ -187,8 +187,8 @@ func (f facts) strangeNodePort(p trace.Packet) bool {
 	return !slices.Contains(addrs.Addrs, p.Dst)
 }
 
-// fromTheWire reports whether a packet comes in, not from a Pod of this node, to a NodePort
-// on loopback of which the chains hold less than everything.
+// fromTheWire reports whether a packet comes in, not from a Pod of this node, to a NodePort on
+// loopback that the chains hold only in part.
 func (f facts) fromTheWire(p trace.Packet) bool {
 	s, front := f.nodePort(p)
 	return front != nil && !p.FromNode && p.Dst.IsLoopback() && p.Dst.Is4() && !f.isPod(p) &&
@@ -208,7 +208,7 @@ func (f facts) isPod(p trace.Packet) bool {
 	}
 }
 
-// nodePort finds the NodePort whose number and protocol a packet has; nil = there is none.
+// nodePort finds the NodePort whose number and protocol a packet has, or nil.
 func (f facts) nodePort(p trace.Packet) (*rules.Service, *rules.Frontend) {
 	for _, s := range f.modes.ruleset.Services {
 		for i, front := range s.Frontends {

@@ -170,7 +170,7 @@ func checkKernel(t *testing.T, s *stage, c Cluster, seen map[string]int) error {
 	return err
 }
 
-// try sends packets, and returns those of which something else became than the walk says.
+// try sends packets, and returns those that ended otherwise than the walk says.
 func try(s *stage, c Cluster, all []sent, seen map[string]int) ([]sent, error) {
 	if err := sendAll(s, all); err != nil {
 		return nil, err
@@ -195,9 +195,9 @@ func try(s *stage, c Cluster, all []sent, seen map[string]int) ([]sent, error) {
 	return misfits, nil
 }
 
-// tries is how often a packet may be sent of which, by chance, something else becomes than the
-// walk says. To masquerade takes a random port, which may be the old one; and no kernel
-// promises to tell of every refusal. Whatever else differs fails at once.
+// tries is how often a packet may be sent that ends otherwise than the walk says, by chance. To
+// masquerade takes a random port, which may be the old one; and no kernel promises to tell of every
+// refusal. Whatever else differs fails at once.
 const tries = 8
 
 // renumbered are packets that are sent once more.
@@ -218,7 +218,7 @@ func (p sent) byChance() bool {
 	})
 }
 
-// wrong is the index of the first misfit that no chance explains; -1 if there is none.
+// wrong is the index of the first misfit that no chance explains, or -1.
 func wrong(misfits []sent) int {
 	return slices.IndexFunc(misfits, func(p sent) bool { return !p.byChance() })
 }
@@ -405,7 +405,7 @@ func connections() (map[int]trace.End, error) {
 		port, _ := strconv.Atoi(of["sport"][1])
 		all[number-firstPort] = trace.End{
 			Verdict: trace.Accepted, Dst: netip.AddrPortFrom(to, uint16(port)),
-			// What has the node's address already gets another port, but for a chance.
+			// What has the node's address already gets another port, almost always.
 			Masquerade: of["dst"][1] != of["src"][0] || of["dport"][1] != of["sport"][0],
 		}
 	}

@@ -29,8 +29,8 @@ func compareModes(c Cluster) (modeComparison, error) {
 	return m.compare(), nil
 }
 
-// TestModesAgree: the first packet of every flow meets the same endpoints, verdict and
-// masquerade in IPVS mode as in iptables mode, but for the deviations.
+// TestModesAgree: the first packet of every flow meets the same endpoints, verdict and masquerade
+// in IPVS mode as in iptables mode, except for the deviations.
 func TestModesAgree(t *testing.T) {
 	seed, first, last := drawn(t, envClusters, defaultClusters)
 	total := compareAllModes(t, seed, first, last)

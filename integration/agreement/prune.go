@@ -46,7 +46,7 @@ func Prune(c Cluster) []*discoveryv1.EndpointSlice {
 	return pruned
 }
 
-// serviceOf finds the Service that the label of a slice names; nil where there is none, or where a
+// serviceOf finds the Service that the label of a slice names; nil if it does not exist, or if a
 // label hands the Service to another proxy or marks the slice as headless.
 func (c Cluster) serviceOf(slice *discoveryv1.EndpointSlice) *corev1.Service {
 	for _, svc := range c.Services {

@@ -183,7 +183,7 @@ func query(from *netns.Namespace, network string, server netip.AddrPort, name st
 	return m, nil
 }
 
-// said is an answer in a word: its records without names and times, or why there are none.
+// said is an answer in a word: its records without names and times, or why it has no records.
 func said(m *dns.Msg) string {
 	var records []string
 	for _, r := range m.Answer {

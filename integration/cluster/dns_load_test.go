@@ -10,8 +10,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// The name that is asked for all the time: of a closed headless Service, so that its addresses say
-// who has answered. kube-dns has those of all units.
+// The name in questions all the time: of a closed headless Service, so that its addresses say who
+// has answered. kube-dns has those of all units.
 const (
 	loadName     = "db.shop.svc.cluster.local"
 	loadedBefore = "10.250.0.1 10.250.0.2" // by kube-dns

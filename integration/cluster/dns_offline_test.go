@@ -46,7 +46,7 @@ func (w *namesCluster) strangePod() {
 	})
 }
 
-// Names outside of the cluster. The second is asked for only while the cloud is away.
+// Names outside of the cluster. The second is in questions only while the cloud is away.
 const (
 	askedName   = "asked.example"
 	neverName   = "never.example"

@@ -2,7 +2,7 @@
 // real kube-proxy's or the chart's:
 //   - docs/migrate-from-kube-proxy.md: its commands, taken from the document, are run one heading
 //     after the other on machines where a real kube-proxy serves, of both variants of iptables, and
-//     after each step it is asked who answers and what the kernel holds.
+//     after each step the test checks who answers and what the kernel holds.
 //   - Installation with the real helm, by the commands that an administrator types: over
 //     SuperEdge's definitions and objects, and on an empty cluster; upgrade, removal and a second
 //     installation; and the same with the plain manifests. What users have made must survive all of

@@ -36,7 +36,7 @@ func (w *siteCluster) restart(when, service string) {
 	must(w.t, <-again)
 }
 
-// notAnswered is for how long a machine without state is asked.
+// notAnswered is how long the test asks a machine without state.
 const notAnswered = 10 * time.Second
 
 // reboot reboots one machine of each site. Without its saved state, gridproxy answers nothing. With

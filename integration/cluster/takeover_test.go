@@ -126,7 +126,7 @@ func (w *migrationCluster) change() {
 	w.wantAnswers("closed", "gz-1", both)
 	w.wantProxies("kube-system", kubeProxy, "gz-1")
 	w.wantProxies("gridproxy", gridproxy, "bj-1")
-	w.shell.Run(w.t, "if WAIT=1 deploy/on-each-node gz-1 gridproxy diff; then exit 1; else test $? -eq 2; fi") // where there is none
+	w.shell.Run(w.t, "if WAIT=1 deploy/on-each-node gz-1 gridproxy diff; then exit 1; else test $? -eq 2; fi") // without a daemon
 
 	w.shell.Env = []string{"UNIT=location=guangzhou"}
 	w.follow("Switch a unit")

@@ -39,7 +39,7 @@ func (s *machinesStage) say(format string, args ...any) {
 	fmt.Fprintf(s.out, "%6.1f s  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// build makes sure of all programs, some of which take minutes the first time, and makes the image.
+// build makes sure of all programs, which may take minutes the first time, and makes the image.
 func (s *machinesStage) build(ctx context.Context) error {
 	s.say("programs and images: what is missing is built, and kept for the next time")
 	for _, ensure := range []func(context.Context, io.Writer) (apiserver.Tools, error){

@@ -117,8 +117,8 @@ func TestContestedChild(t *testing.T) {
 	}
 }
 
-// expectRepairs: a child was repaired a number of times. Each is one apply, or several of which all
-// but the last met another write.
+// expectRepairs: a child was repaired a number of times. Each is one apply, or several if all
+// except the last met another write.
 func (w *world) expectRepairs(child string, want int) {
 	w.t.Helper()
 	const attempts = 5 // of one repair

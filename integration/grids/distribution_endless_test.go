@@ -104,7 +104,7 @@ func (l *large) revision(cluster, grid string) string {
 	return ""
 }
 
-// endlessMember is a member that the hub reaches: the hub's own API server, but for one path.
+// endlessMember is a member that the hub reaches: the hub's own API server, except for one path.
 type endlessMember struct {
 	proxy    *httputil.ReverseProxy
 	path     atomic.Pointer[string] // that is answered without end; with ?watch: as a watch; "": none

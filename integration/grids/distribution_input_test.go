@@ -228,7 +228,7 @@ func (w *faultyFleet) oldDefinition() {
 
 const rejoinEast = "grid-controller join --cluster east --member-kubeconfig FILE"
 
-// badKubeconfig: nothing of east changes while its kubeconfig is none, or is not accepted.
+// badKubeconfig: nothing of east changes while its kubeconfig is no kubeconfig, or is not accepted.
 func (w *faultyFleet) badKubeconfig() {
 	w.giveKubeconfig("no kubeconfig")
 	w.says(east, "Unreachable, Stale", v1alpha1.ConditionReachable, "KubeConfigInvalid", rejoinEast)

@@ -56,7 +56,7 @@ func TestDistributionScale(t *testing.T) {
 	}
 }
 
-// large is a hub, its members, of which none exists, and the controller that is measured.
+// large is a hub, its members, which do not exist, and the controller that is measured.
 type large struct {
 	*fleet
 	*counted
@@ -117,7 +117,7 @@ func (l *large) eventually(what string, ask func() error) {
 	})
 }
 
-// grow has further clusters join, each of which reports that it has what was sent to it.
+// grow has further clusters join. Each reports that it has what was sent to it.
 func (l *large) grow(clusters int) {
 	begin, known := time.Now(), len(l.members.clusters())
 	l.members.join(known, clusters)

@@ -196,7 +196,7 @@ func (d *distribution) sites() []*site {
 	return all
 }
 
-// run runs a part of a test, of which each relies on those before.
+// run runs a part of a test. Each part relies on those before.
 func (d *distribution) run(name string, part func(*distribution)) {
 	d.t.Helper()
 	outer := d.t

@@ -65,7 +65,7 @@ func newFleet(t *testing.T, units, size int, o nodes.Options) *fleet {
 
 func nodeName(unit string, i int) string { return fmt.Sprintf("%s-node-%d", unit, i) }
 
-// run runs a part of a test, of which each relies on those before.
+// run runs a part of a test. Each part relies on those before.
 func (f *fleet) run(name string, part func(*fleet)) {
 	f.t.Helper()
 	outer := f.t

@@ -280,7 +280,7 @@ func (f *fleet) mergeInto(child, patch string) {
 	f.must(f.client.Patch(f.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
 }
 
-// child reads a Deployment; one without a name if there is none.
+// child reads a Deployment; one without a name if it does not exist.
 func (f *fleet) child(name string) *appsv1.Deployment {
 	f.t.Helper()
 	d := &appsv1.Deployment{}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestRefusals: what the API server will not take is said in its words, and is tried again after a
+// TestRefusals: what the API server will not take is reported in its words, and tried again after a
 // pause.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, map[string]string{"bj-1": "beijing"})

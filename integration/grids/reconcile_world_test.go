@@ -71,7 +71,7 @@ func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.next.RoundTrip(r)
 }
 
-// run runs a part of a test, of which each relies on those before.
+// run runs a part of a test. Each part relies on those before.
 func (w *world) run(name string, part func(*world)) {
 	w.t.Helper()
 	w.t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func (w *world) apply(text string) {
 	w.kubectl(text, "apply", "--server-side", "--force-conflicts", "-f", "-")
 }
 
-// get reads an object; nil if there is none.
+// get reads an object; nil if it does not exist.
 func get[O client.Object](w *world, o O, name string) (O, bool) {
 	w.t.Helper()
 	err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: "default", Name: name}, o)

@@ -24,9 +24,9 @@ const (
 	statusOf = "patch deploymentgrids.superedge.io/status"
 )
 
-// TestGridScale counts what a real controller asks of a real API server, with 200 Nodes and 800 children in which Pods
-// run. Times and memory are printed, not judged. Leases do not count, and there are none: one controller runs, without
-// election.
+// TestGridScale counts what a real controller asks of a real API server, with 200 Nodes and 800
+// children in which Pods run. Times and memory are printed, not judged. Leases do not count, and do
+// not exist: one controller runs, without election.
 func TestGridScale(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: 200 nodes take a while; run without -short")

@@ -12,8 +12,8 @@ import (
 	"gridproxy/integration/env/wait"
 )
 
-// asks is how often the Service is asked from one place. That one of 5 endpoints never answers by chance has the
-// probability 0.8^100, about 2 in 10^10.
+// asks is how many questions go to the Service from one place. That one of 5 endpoints never
+// answers by chance has the probability 0.8^100, about 2 in 10^10.
 const asks = 100
 
 // startDaemons runs gridproxy on one Node of each unit. The other Nodes only pass packets on.
@@ -116,7 +116,7 @@ func (w *walk) ask(from *netns.Namespace, service netip.AddrPort) []netip.AddrPo
 	return slices.Compact(answered)
 }
 
-// wantNoRules: a headless Service is none of the daemon's business.
+// wantNoRules: the daemon writes nothing for a headless Service.
 func (w *walk) wantNoRules() {
 	w.t.Helper()
 	for _, name := range w.daemons {

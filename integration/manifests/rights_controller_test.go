@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// lanes is how many control planes there are, in each of which one controller after the other runs: two in one would do
-// each other's work.
+// lanes is how many control planes there are. In each, one controller after the other runs: two in
+// one would do each other's work.
 const lanes = 2
 
 // TestControllerRights runs a controller with all rights of deploy/grid-controller.yaml through everything that it does,

@@ -144,7 +144,7 @@ metadata: {name: taken-zNAMEn2, namespace: NAME}
 spec: {replicas: 0, selector: {matchLabels: {app: taken}}, template: TAKEN}
 `
 
-// The kinds by which is asked.
+// The kinds in questions.
 var (
 	units       = schema.GroupVersionResource{Group: "site.superedge.io", Version: "v1alpha2", Resource: "nodeunits"}
 	groups      = schema.GroupVersionResource{Group: "site.superedge.io", Version: "v1alpha2", Resource: "nodegroups"}

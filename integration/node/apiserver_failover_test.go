@@ -20,7 +20,7 @@ import (
 // TestFailover gives the source the addresses of two API servers and a Pod's credentials. Whichever of
 // them is killed, or hangs, the source goes on with the other, and has never less than it had.
 func TestFailover(t *testing.T) {
-	// A server that hangs is found out by HTTP/2, in 45 seconds if nothing else is said.
+	// A server that hangs is found out by HTTP/2, in 45 seconds by default.
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "5")
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "2")
 	w := newWatchedCluster(t)

@@ -219,7 +219,7 @@ func (l *load) editNodes() {
 	must(l.t, err)
 }
 
-// take removes a random name from a list; "" if there is none.
+// take removes a random name from a list; "" if the list is empty.
 func (l *load) take(names *[]string) string {
 	if len(*names) == 0 {
 		return ""

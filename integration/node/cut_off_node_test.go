@@ -102,7 +102,7 @@ func (w *cutOffNode) reboot() {
 	}
 }
 
-// notAnswered is for how long a node without state is asked: ten times as long as one with state
+// notAnswered is how long the test asks a node without state: ten times as long as one with state
 // needs to start.
 const notAnswered = 4 * time.Second
 

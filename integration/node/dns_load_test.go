@@ -10,8 +10,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// The name that is asked for, of a closed headless Service. Each server answers it with an address
-// of its own.
+// The name in questions, of a closed headless Service. Each server answers it with an address of
+// its own.
 const (
 	askedName     = "who.shop.svc.cluster.local."
 	answerOfNode  = "10.0.0.70"  // what grid-dns answers: the endpoint of this unit

@@ -32,7 +32,7 @@ const elsewhere = "gz-2"
 // portDNS is where DNS servers answer.
 const portDNS = 53
 
-// Where the cluster's DNS is asked, and where grid-dns answers.
+// The addresses of the cluster's DNS, and of grid-dns.
 var (
 	clusterDNS = []netip.Addr{netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("fd00:96::10")}
 	localDNS   = []netip.Addr{netip.MustParseAddr("169.254.20.12"), netip.MustParseAddr("fd00:6772:6964::12")}

@@ -13,9 +13,9 @@
 //     comes after it: nothing is rewritten but what closure changes, and no connection ends. What
 //     kube-proxy wrote is read from the kernel, never written by the test. The tools that gridproxy
 //     runs are counted by programs in front of them.
-//   - Sites: six daemons on a real API server, of which random ones are cut off, restarted and
-//     rebooted. After each step closure holds, and rules equal those made from scratch, or those
-//     from before the cut.
+//   - Sites: six daemons on a real API server. Random ones are cut off, restarted and rebooted.
+//     After each step closure holds, and rules equal those made from scratch, or those from before
+//     the cut.
 //   - Upgrade: both programs of a pinned older commit are replaced by today's, and today's by the
 //     older ones again, on a node with traffic and on a control plane with Grids. The older
 //     programs are built from that commit with its own go.mod; nothing of this checkout goes into

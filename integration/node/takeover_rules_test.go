@@ -61,8 +61,8 @@ func commented(chain string) (table string, yes bool) {
 	return "nat", strings.HasPrefix(chain, "KUBE-SVC-")
 }
 
-// chainsOf are the rules of a save by chain; before the names of shared chains, some of which are in
-// both tables, stands the table.
+// chainsOf returns the rules of a save by chain. The table stands before the names of shared
+// chains, since both tables may have one.
 func chainsOf(save string) map[string][]string {
 	chains, table := map[string][]string{}, ""
 	for line := range strings.Lines(save) {

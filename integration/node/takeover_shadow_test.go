@@ -105,7 +105,7 @@ func (w *takenNode) sysctls() string {
 	return string(out)
 }
 
-// changedServices are those of which a rule came, went or changed.
+// changedServices are those with a rule that came, went or changed.
 func changedServices(before, after map[string]string) []string {
 	names := map[string]struct{}{}
 	for _, family := range families {

@@ -58,7 +58,7 @@ spec:
 const children = "{range .items[*]}{.kind}/{.metadata.name} {.metadata.uid} {.metadata.generation} {.metadata.labels} {.metadata.annotations} {.metadata.ownerReferences} {.spec}\n{end}"
 
 // TestController: from the older controller to today's and back, with the definitions of each. No
-// child is changed or made again, but for the fingerprint that only newer controllers write, and
+// child is changed or made again, except the fingerprint that only newer controllers write, and
 // each controller rolls out a change to children that the other has made.
 func TestController(t *testing.T) {
 	need.Root(t)

@@ -97,7 +97,7 @@ func (r *running) forge() {
 	}
 }
 
-// restricted returns what a kubelet cannot write of a Node, but for records.
+// restricted returns what a kubelet cannot write of a Node, without records.
 func (r *running) restricted(node string) string {
 	n := r.get(node)
 	var all []string

@@ -154,8 +154,8 @@ func (w *walk) unitJoins() {
 // groupGoes: a Grid names its key. Its labels stay on the Nodes, so nothing happens to the Grid,
 // and are the group's again when it is back. With the annotation that allows it, what Nodes have of
 // the group goes, and what they have of units stays. All units of the Grid are lost at once then,
-// which is held: not a Pod ends. With the group again, all is as before but for the unit that it
-// does not hold any more.
+// which is held: not a Pod ends. With the group again, all is as before, except for the unit that
+// it does not hold any more.
 func (w *walk) groupGoes() {
 	all := manualDeployments + "deploymentgrid-demo-shanghai 2/2 2 2 1s"
 	pods := w.pods("")

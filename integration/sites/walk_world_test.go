@@ -60,7 +60,8 @@ func since(begin time.Time) time.Duration { return time.Since(begin).Round(10 * 
 
 func (w *walk) nodes(site string) []string { return []string{site + "-1", site + "-2", site + "-3"} }
 
-// others are the labels that an admin has set on a Node, with a space before each, but for some keys.
+// others are the labels that an admin has set on a Node, with a space before each, without some
+// keys.
 func (w *walk) others(node string, also ...string) string {
 	var out []string
 	if slices.Contains([]string{"bj-1", "bj-3", "gz-2"}, node) {

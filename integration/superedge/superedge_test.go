@@ -24,7 +24,7 @@ import (
 type world struct {
 	*nodes.Cluster
 	t         *testing.T
-	whole     *testing.T // of which t is a part
+	whole     *testing.T // t is a part of it
 	shell     shell
 	superEdge apiserver.SuperEdge
 	running   *apiserver.Child // SuperEdge's controller; nil: it does not run

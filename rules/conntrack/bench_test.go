@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// BenchmarkClean sweeps a table of 50,000 UDP flows to a Frontend, none of which is stale,
-// beside as many TCP flows.
+// BenchmarkClean sweeps a table of 50,000 UDP flows to a Frontend that are not stale, beside as
+// many TCP flows.
 func BenchmarkClean(b *testing.B) {
 	const flows = 50000
 	p := places[0]

@@ -79,7 +79,7 @@ func viewOf(local ...string) topology.View {
 	return v
 }
 
-// withDrops is v with one more port, of which closure leaves out some endpoints at "addr:port".
+// withDrops is v with one more port. Closure leaves out its endpoints at some "addr:port".
 func withDrops(v topology.View, name topology.ServicePortName, endpoints ...string) topology.View {
 	sp := &topology.ServicePort{Name: name}
 	if len(endpoints) > 0 {

@@ -1,8 +1,8 @@
 // Package conntrack cleans up connection tracking: it deletes UDP flows to endpoints that are not
 // allowed any more, and counts TCP and SCTP flows that outlive a closure.
 //
-// The kernel chooses an endpoint once per flow. A UDP client that never pauses would be sent to a
-// dead or foreign endpoint for ever. TCP and SCTP detect this on their own. Their flows are never
+// The kernel chooses an endpoint once per flow. A UDP client that never pauses would always be sent
+// to a dead or foreign endpoint. TCP and SCTP detect this on their own. Their flows are never
 // deleted, because that would break graceful termination.
 //
 // Where each decision is taken:

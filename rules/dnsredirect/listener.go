@@ -64,7 +64,7 @@ func readTable(path, network string, addrs []netip.Addr) ([]socketRow, error) {
 }
 
 // parseTable picks the listeners at some addresses from a table. The kernel prints TCP sockets that
-// listen before the connections, of which there may be many.
+// listen before the connections, which may be many.
 func parseTable(table io.Reader, network string, addrs []netip.Addr) (found []socketRow, err error) {
 	lines := bufio.NewScanner(table)
 	lines.Scan() // the names of the columns

@@ -33,8 +33,8 @@ type listener struct {
 	ready atomic.Int64
 }
 
-// New makes a Server without open ports. healthy is asked at each request whether the
-// proxy keeps up with the changes of a family; it must be safe for concurrent use.
+// New makes a Server without open ports. Each request calls healthy, which reports whether the
+// proxy keeps up with the changes of a family. It must be safe for concurrent use.
 func New(healthy func(rules.Family) bool) *Server {
 	return &Server{healthy: healthy, open: make(map[port]*listener)}
 }

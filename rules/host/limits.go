@@ -20,7 +20,7 @@ const (
 
 	// settingMax is the size of a setting in bytes, as the kernel prints it.
 	settingMax = 4096
-	// conntrackMax is the largest conntrack table that is asked for, as in kube-proxy.
+	// conntrackMax is the size of the largest conntrack table that we set, as in kube-proxy.
 	conntrackMax = 1 << 20
 
 	// recordMax is the size of a record in bytes.

@@ -47,7 +47,7 @@ func drawCrowdedService(t *rapid.T, name string) *topology.ServicePort {
 	if rapid.Bool().Draw(t, "load balancer") {
 		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.168.0.2"}}
 	}
-	if rapid.Bool().Draw(t, "external local") { // of which there is none, so that chains drop
+	if rapid.Bool().Draw(t, "external local") { // no endpoint is local, so that chains drop
 		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	}
 	sp := &topology.ServicePort{

@@ -9,7 +9,7 @@ import (
 type ownership struct {
 	kernelState
 	exclude []netip.Prefix
-	listing map[netip.Addr]struct{} // the addresses of which sets list any server; nil until needed
+	listing map[netip.Addr]struct{} // the addresses that any server in a set has; nil until needed
 }
 
 // has reports whether something in the kernel says that a server is ours: a set of ours or of

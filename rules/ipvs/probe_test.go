@@ -54,8 +54,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeScheduler: the kernel does not have every scheduler that there is; and a name
-// that is none never gets to its module loader.
+// TestProbeScheduler: the kernel does not have every scheduler that there is; and a name that is no
+// scheduler never gets to its module loader.
 func TestProbeScheduler(t *testing.T) {
 	need.IPVS(t)
 	enter(t)

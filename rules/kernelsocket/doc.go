@@ -1,5 +1,6 @@
 // Package kernelsocket opens netlink sockets for those who write into the kernel.
 //
-// Invariant: no message waits for ever, and no answer of the kernel ends the process. The netlink
-// library promises neither. Not pure: it opens sockets in the network namespace of its caller.
+// Invariant: no message waits without limit, and no answer of the kernel ends the process. The
+// netlink library promises neither. Not pure: it opens sockets in the network namespace of its
+// caller.
 package kernelsocket

@@ -34,7 +34,7 @@ type Record struct {
 	Owner  string     // relative to the cluster domain: of the Service, of its endpoint or of a Pod
 	Addr   netip.Addr // invalid if there is a Target
 	Target string     // of a Service of kind ExternalName
-	Port   int32      // NoPort if there is none; 0 is that of Pods
+	Port   int32      // or NoPort; 0 is that of Pods
 }
 
 // Lookup returns the records of a name that is relative to the cluster domain, in lower case and

@@ -74,13 +74,13 @@ const (
 // Mark is a packet mark and its significant bits.
 type Mark struct{ Value, Mask uint32 }
 
-// SetMatch is a match of -m set. The zero value is none.
+// SetMatch is a match of -m set. The zero value means no match.
 type SetMatch struct {
 	Name   string
 	Fields string // the packet's side for each field of an entry: "dst,dst"
 }
 
-// Recent is a match of -m recent. The zero value is none.
+// Recent is a match of -m recent. The zero value means no match.
 type Recent struct {
 	Name    string
 	Op      RecentOp

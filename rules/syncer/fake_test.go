@@ -80,7 +80,7 @@ type backend struct {
 
 	mu       sync.Mutex    // of all that follows; set takes it
 	took     time.Duration // how long a Sync takes, or each of its steps
-	steps    int           // of a Sync, each of which is reported; 0 = none is
+	steps    int           // of a Sync, each is reported; 0 = no report
 	reads    time.Duration // how long reading back takes, of a processor too
 	drains   int           // Syncs that go on with a removal until the kernel holds nothing of it
 	inside   bool

@@ -34,7 +34,7 @@ func (b *familyBackend) set(o rules.Outcomes) {
 	b.outcomes = o
 }
 
-// familyFlows records of which families the flows were swept.
+// familyFlows records the families whose flows were swept.
 type familyFlows struct {
 	mu    sync.Mutex
 	swept []rules.FamilySet

@@ -131,7 +131,7 @@ func (s *Syncer) enforce(ctx context.Context, r *Result) {
 	if s.config.Flows == nil || s.noteEarlier(*r) {
 		return
 	}
-	synced := r.Changes.Families.Synced() // also if it is none: Flows take note of what they miss
+	synced := r.Changes.Families.Synced() // also without any: Flows take note of what they miss
 	begin, f := time.Now(), &r.Flows
 	f.Deleted, f.Outlived, f.Err = s.config.Flows.Clean(ctx, r.Ruleset, r.View, synced, r.Changes.Repaired > 0 || r.Changes.Late)
 	f.Took = time.Since(begin)

@@ -24,8 +24,8 @@ type Syncer struct {
 	hasDecided   bool   // there is one
 	notedEarlier bool   // Flows know what was enforced before
 
-	// written is the last run after which every Backend held the whole Ruleset and had no work left;
-	// nil = there is none. While the Ruleset stays equal, Backends are called only to verify.
+	// written is the last run after which every Backend held the whole Ruleset and had no work left.
+	// While the Ruleset stays equal, Backends are called only to verify.
 	written *Result
 }
 

@@ -160,7 +160,7 @@ type progress struct {
 	updated    chan struct{}
 }
 
-// takeUpdates applies updates, the first of which holds everything.
+// takeUpdates applies updates. The first one holds everything.
 func (c *Client) takeUpdates(hello dnsfeed.Hello, r *dnsfeed.Reader, p *progress) error {
 	var known *Contents // from this connection
 	for {

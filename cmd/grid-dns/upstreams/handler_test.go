@@ -95,8 +95,8 @@ func ask(t *testing.T, h *Handler) string {
 	return w.Msg.String()
 }
 
-// TestTiers: the cluster's DNS is asked, and the servers of this machine only while no Pod of it
-// answers. An answer that says no is an answer.
+// TestTiers: queries go to the cluster's DNS, and to the servers of this machine only while no Pod
+// of it answers. An answer that says no is an answer.
 func TestTiers(t *testing.T) {
 	pod, other := newUpstream(t, "pod", dns.RcodeSuccess), newUpstream(t, "machine", dns.RcodeSuccess)
 	says := newUpstream(t, "no such name", dns.RcodeNameError)

@@ -146,7 +146,7 @@ func TestSilenceIsPassedOver(t *testing.T) {
 	if got := reached(t, d); got != b.Addr().String() {
 		t.Fatalf("reached %s, want %s", got, b.Addr())
 	}
-	<-ended // the attempt does not run for ever
+	<-ended // the attempt ends
 	if d.start() != 1 {
 		t.Error("the server that answered is not the one to begin with")
 	}

@@ -4,7 +4,7 @@
 // Invariant: there is one row in modes for each name in options.Modes. A new mode adds a file and a
 // row here, and a row in options; no other package names a mode or imports its backend.
 //
-//	driver.go    the interfaces, the table of modes, and what is asked of the mode in use
+//	driver.go    the interfaces, the table of modes, and the questions to the mode in use
 //	iptables.go  mode iptables: chains. Its parts serve mode ipvs too
 //	ipvs.go      mode ipvs: virtual servers over chains, what render and explain print about
 //	             them; also retires what that mode has left

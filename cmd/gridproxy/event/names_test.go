@@ -29,7 +29,7 @@ func TestNextNames(t *testing.T) {
 	const repeated = `IgnoredFields node n1: annotation topologyKeys names "zone" more than once; it counts once`
 	for _, test := range []struct {
 		name     string
-		services []*corev1.Service // one after another; nil = there is none
+		services []*corev1.Service // one after another; nil = no Service
 		want     []string
 	}{
 		{"nothing is wrong", []*corev1.Service{nil, closed, headless(nil), nil}, nil},
@@ -77,7 +77,7 @@ func TestNextNames(t *testing.T) {
 }
 
 // TestUnnamedEndpoints: endpoints without names have one Event, whatever their number is, of a
-// Service with and without a cluster IP. What else is wrong with the first one is said by Next.
+// Service with and without a cluster IP. Next reports what else is wrong with the first one.
 func TestUnnamedEndpoints(t *testing.T) {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "1"}}
 	s := topology.Snapshot{Node: "n1", Services: []*corev1.Service{svc}}

@@ -297,7 +297,7 @@ func TestEventsFollowHistory(t *testing.T) {
 	}
 }
 
-// copied is a View of which no port is the pointer of another View.
+// copied returns a View that shares no pointer to a port with v.
 func copied(v topology.View) topology.View {
 	ports := v.Ports
 	v.Ports = nil

@@ -16,7 +16,7 @@ const (
 	notYetKnown // no node sends it before that is known
 )
 
-// text is what is said of a Service, before and after.
+// text is the text about a Service, before and after.
 type text struct{ before, after string }
 
 // reported decides whether a text is reported: once when it is new, which is only logged unless

@@ -60,8 +60,8 @@ func WhyNot(now time.Time, at netip.AddrPort, clients []Client, own OwnAnswers) 
 		if a.last.IsZero() {
 			return "it has not answered over " + a.network + " yet"
 		}
-		// A query of the daemon may be lost in a flood. Where every server goes on answering, it is slow,
-		// not dead; a pause as long as between two reports that are in time is none.
+		// A query of the daemon may be lost in a flood. While every server goes on answering others, they
+		// are slow, not dead. A pause of less than reportTimeout does not count.
 		slow := !a.wrong && !slices.ContainsFunc(serving, func(c Client) bool {
 			return now.Sub(a.others(c.answered(at))) > reportTimeout
 		})

@@ -12,7 +12,7 @@ import (
 )
 
 // keepLooking reports another process at the addresses, once until it is another one. Two looks
-// have to find it: a DNS server that connects again, or ends, is none.
+// have to find it, so that a DNS server that connects again, or ends, is not reported.
 func (n *Node) keepLooking(ctx context.Context) {
 	tick := time.NewTicker(listenersPeriod)
 	defer tick.Stop()

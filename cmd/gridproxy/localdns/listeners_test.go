@@ -7,7 +7,7 @@ import (
 	"gridproxy/rules/dnsredirect"
 )
 
-// TestStrangers: who listens at the addresses of the DNS servers of this node, and is none of them.
+// TestStrangers: other processes that listen at the addresses of the DNS servers of this node.
 func TestStrangers(t *testing.T) {
 	at := netip.MustParseAddrPort("169.254.20.12:53")
 	l := func(network string, pid int, program string) dnsredirect.Listener {

@@ -19,7 +19,7 @@ import (
 // Switch leads queries to the DNS servers of this node: a dnsredirect.Redirect.
 type Switch interface {
 	Prepare(rules.Family) error // what the kernel needs for one family, again
-	// Lead leads exactly these entries, but for families that it leaves as they are. It returns those
+	// Lead leads exactly these entries, and leaves some families as they are. It returns the families
 	// for which that failed.
 	Lead(entries []dnsredirect.Entry, leave rules.FamilySet) (failed rules.FamilySet, err error)
 }
@@ -175,8 +175,7 @@ func (k *Redirector) undecided(entries []dnsredirect.Entry, since time.Duration)
 	return all
 }
 
-// hasEntries reports whether it is known at which addresses the cluster's DNS is asked, none
-// included.
+// hasEntries reports whether the addresses of the cluster's DNS are known, even if it has none.
 func (k *Redirector) hasEntries() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -319,7 +319,7 @@ func TestUnableFamily(t *testing.T) {
 	}
 }
 
-// TestSingleStack: a family of which the cluster's DNS has no address is not led anywhere, and this
+// TestSingleStack: a family in which the cluster's DNS has no address is not led anywhere, and this
 // is no switch.
 func TestSingleStack(t *testing.T) {
 	var switched []Path

@@ -33,7 +33,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	view       dnsview.View
-	generation uint64        // of view; 0 = there is none yet
+	generation uint64        // of view; 0 = no view yet
 	due        uint64        // the last generation that changed more than large Services
 	published  time.Time     // of due
 	next       chan struct{} // closed by the next Publish

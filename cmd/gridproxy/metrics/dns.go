@@ -8,7 +8,7 @@ type DNS struct {
 	Services   int     // that have names
 	Collisions int     // aliases that are not served, because an endpoint has that name
 	Unnamed    int     // endpoints that have no names, because DNS has only so many of one Service
-	Warnings   int     // Services of which something is left out
+	Warnings   int     // Services with something that is left out
 	Servers    int     // grid-dns that are connected
 	Lag        float64 // seconds for which the last of them has answered from older names; 0 = none does
 }

@@ -232,7 +232,7 @@ func printScore(score *int16) string {
 	return strconv.Itoa(int(*score))
 }
 
-// parseVersionFlag accepts what kube-proxy's --version does, but for setting another version.
+// parseVersionFlag accepts what kube-proxy's --version does, except another version.
 func parseVersionFlag(text string) (bool, error) {
 	if text == "raw" {
 		return true, nil

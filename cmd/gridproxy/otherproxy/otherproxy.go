@@ -39,7 +39,7 @@ type State struct {
 	Suspected bool
 	Evidence  Evidence
 
-	spell time.Time // when the latest spell began; zero = there is none
+	spell time.Time // when the latest spell began
 	last  time.Time // the latest finding
 }
 

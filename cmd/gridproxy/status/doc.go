@@ -14,5 +14,5 @@
 // What is in an answer is known elsewhere, and taken from there: the state of families and the
 // counts of Services from metrics, the time limits from health, other proxies from otherproxy.
 //
-// Not pure, but for the decision: sockets, files and clock.
+// Only the decision is pure: the rest uses sockets, files and a clock.
 package status

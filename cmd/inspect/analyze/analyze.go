@@ -38,7 +38,7 @@ type analysis struct {
 	config   Config
 	snapshot topology.Snapshot // sorted, and seen from no Node
 	nodes    []string          // the names, sorted
-	carried  []string          // the label keys of which a Node has a value, sorted
+	carried  []string          // the label keys that a Node has a value of, sorted
 	services []*corev1.Service // those to look at
 	closed   []closedService   // those of them that are closed
 	grids    []gridspec.Grid   // those to look at

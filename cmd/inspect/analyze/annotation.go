@@ -46,8 +46,8 @@ func headless(svc *corev1.Service) bool {
 	return svc.Spec.ClusterIP == corev1.ClusterIPNone && svc.Spec.Type != corev1.ServiceTypeExternalName
 }
 
-// misnamedAnnotation returns which annotation has a name that is not read but is like one that
-// is, and what to do. It returns "" if there is none.
+// misnamedAnnotation returns which annotation has a name that is not read but is like one that is,
+// and what to do, or "".
 func misnamedAnnotation(annotations map[string]string, read []string) (problem, remedy string) {
 	name, meant := topology.Misnamed(annotations, read)
 	if name == "" {
@@ -56,8 +56,7 @@ func misnamedAnnotation(annotations map[string]string, read []string) (problem, 
 	return topology.MisnamedWarning(name, meant), "if " + meant + " is meant, write that name; if the annotation is for another program, leave it"
 }
 
-// withoutEffect returns which annotation has no effect, and why, and what to do. It returns ""
-// if there is none.
+// withoutEffect returns which annotation has no effect, and why, and what to do, or "".
 func (a *analysis) withoutEffect(svc *corev1.Service) (problem, remedy string) {
 	const remove = "remove the annotation, so that no reader takes the Service for a closed one"
 	keys, _, err := topology.ParseKeys(svc.Annotations)

@@ -21,10 +21,10 @@ type DNSAnswer struct {
 	Node      string      `json:"node"`
 	NodeKnown bool        `json:"nodeKnown"`
 	Exists    bool        `json:"exists"`             // false: NXDOMAIN, unless it is passed on. A name may exist without records
-	PassedOn  bool        `json:"passedOn,omitempty"` // of an address: the cluster's DNS is asked
+	PassedOn  bool        `json:"passedOn,omitempty"` // of an address: the query goes to the cluster's DNS
 	Records   []DNSRecord `json:"records"`
 
-	Service  string   `json:"service,omitempty"` // NAMESPACE/NAME, that the name belongs to; "" = there is none
+	Service  string   `json:"service,omitempty"` // NAMESPACE/NAME, that the name belongs to
 	Kind     string   `json:"kind,omitempty"`
 	Closed   bool     `json:"closed"`
 	Unit     string   `json:"unit,omitempty"`

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DNSQuestion is a name that DNS is asked about.
+// DNSQuestion is a name in a question to DNS.
 type DNSQuestion struct {
 	text string     // the whole name, or the address
 	name string     // relative to the cluster domain

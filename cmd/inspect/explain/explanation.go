@@ -127,7 +127,7 @@ func (e *Explanation) addClosure(c topology.Closure, own labels.Set) {
 	e.Unit = Unit(c.Keys, own)
 }
 
-// explainPort explains one port, of which some endpoints are left out.
+// explainPort explains one port. drops are its endpoints that are left out.
 func explainPort(s topology.Snapshot, sp *topology.ServicePort, drops []topology.Drop) Port {
 	p := Port{
 		Name: sp.Name.Port, Port: sp.Port, Protocol: string(sp.Name.Protocol),

@@ -33,7 +33,7 @@ func ParseName(text, namespace string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: first, Name: name}, nil
 }
 
-// Find returns the Service of a name. If there is none, the error suggests similar names.
+// Find returns the Service of a name. If it does not exist, the error suggests similar names.
 func Find(s topology.Snapshot, name types.NamespacedName) (*corev1.Service, error) {
 	for _, svc := range s.Services {
 		if svc.Namespace == name.Namespace && svc.Name == name.Name {

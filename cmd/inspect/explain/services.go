@@ -62,7 +62,7 @@ func only(s topology.Snapshot, svc *corev1.Service, own []*topology.Slice) topol
 	return s
 }
 
-// ChangedServices yields the ports of each Service of which some differ between two Views, as they
+// ChangedServices yields the ports of each Service whose ports differ between two Views, as they
 // were and as they are. Ports are compared by their pointers; both lists are sorted, as in a View.
 func ChangedServices(before, after []*topology.ServicePort) iter.Seq2[[]*topology.ServicePort, []*topology.ServicePort] {
 	return func(yield func(before, after []*topology.ServicePort) bool) {

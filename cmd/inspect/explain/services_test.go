@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestChangedServices: of any two sorted lists, exactly the Services are yielded of which some
-// ports differ, in order, with all of their ports.
+// TestChangedServices: of any two sorted lists, exactly the Services whose ports differ are
+// yielded, in order, with all of their ports.
 func TestChangedServices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var before, after []*topology.ServicePort

@@ -45,7 +45,7 @@ func (c *Cell) String() string {
 // interned makes each Cell once.
 type interned struct {
 	made map[string]*Cell
-	id   []byte // of the Cell that is asked for
+	id   []byte // of the requested Cell
 }
 
 // cell returns the Cell with this content, which it makes once. from is sorted, and not kept.

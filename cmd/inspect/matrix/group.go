@@ -36,7 +36,7 @@ type group struct {
 // class is Nodes that have the same decisions.
 type class struct {
 	node int // the index of one of them
-	like int // it differs from this class by own endpoints only; -1 = there is none
+	like int // it differs from this class by own endpoints only; -1 = no such class
 }
 
 // groupOf returns the group that a Service would be alone in. It errs on the safe side: more

@@ -152,7 +152,7 @@ func place(s topology.Snapshot, keys []string, node string) string {
 	}
 }
 
-// keysAt are the keys in terms of which the cells of a unit are.
+// keysAt returns the keys of the cells of a unit.
 func keysAt(m Matrix, u Unit) []string {
 	if u.Key != "" {
 		return []string{u.Key}

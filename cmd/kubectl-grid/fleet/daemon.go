@@ -40,7 +40,7 @@ type Daemon struct {
 type Answer struct {
 	Code int // status code of HTTP
 	Body []byte
-	Err  error // why there is none
+	Err  error // why no answer came
 }
 
 // Judge returns what an answer says about the daemon of a Node.

@@ -89,7 +89,7 @@ func TestAskFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// TestAskReadsLittle: an answer without end is none.
+// TestAskReadsLittle: an answer without end is an error.
 func TestAskReadsLittle(t *testing.T) {
 	a := newAsker(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {

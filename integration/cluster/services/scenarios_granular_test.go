@@ -81,7 +81,7 @@ func largeRequests(network string, f netns.Family) func(*world) {
 	}
 }
 
-// echo has a message sent back. UDP is asked again, since a datagram may be lost.
+// echo has a message sent back. Over UDP it asks again, since a datagram may be lost.
 func (w *world) echo(network string, from *netns.Namespace, to netip.AddrPort, message string) (got string, err error) {
 	if network == "tcp" {
 		w.page(from, to, "/echo?msg="+message, func(p netns.Page) error {

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// asks is how often a Service is asked in one way. That one of two endpoints never answers by chance has
-// the probability 2^-29.
+// asks is how many questions go to a Service in one way. That one of two endpoints never answers by
+// chance has the probability 2^-29.
 const asks = 30
 
 // row is who asks, and how often which Pod answered.
@@ -27,8 +27,8 @@ type row struct {
 	answers       map[string]int
 }
 
-// rows are all places that a Service is asked from: the client's Pod on each machine, the machine
-// itself, and the client outside by the NodePort of the machine if there is one.
+// rows are all places that ask a Service: the client's Pod on each machine, the machine itself, and
+// the client outside by the NodePort of the machine if there is one.
 func (w *world) rows(service string) []row {
 	w.t.Helper()
 	var all []row

@@ -80,8 +80,8 @@ func (w *world) gone(namespace, selector string) {
 	})
 }
 
-// pid is the process of a name in the network of a machine, by its number on the test's machine; 0 if
-// there is none.
+// pid is the process of a name in the network of a machine, by its number on the test's machine, or
+// 0.
 func (w *world) pid(machine, name string) int { return process(w.Machine(machine).Namespace, name) }
 
 // process is the process of a name in a network.

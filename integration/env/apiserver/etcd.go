@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// etcd is a running etcd. Its own JSON gateway is enough for what is asked of it, so that no etcd
+// etcd is a running etcd. Its own JSON gateway is enough for its requests here, so that no etcd
 // client is needed.
 type etcd struct {
 	*Child

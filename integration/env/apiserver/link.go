@@ -44,7 +44,7 @@ type linkState struct {
 // flow is one client's connection and the one made for it.
 type flow struct {
 	client, server net.Conn
-	dead           bool // stays silent for ever, whatever the Link does
+	dead           bool // stays silent, whatever the Link does later
 }
 
 // NewLink puts a Link in front of an API server of the cluster.
@@ -96,8 +96,8 @@ func (l *Link) Cut() {
 // Stall holds all bytes back and ends nothing, as a path that loses every packet does.
 func (l *Link) Stall() { l.set(linkState{stall: true, piece: pass.piece}) }
 
-// Strand stalls the connections of now for ever, but new ones pass: what a firewall does that has
-// forgotten its flows. Only the client's own probing can find out.
+// Strand stalls the connections of now until they end, and new ones pass: what a firewall does that
+// has forgotten its flows. Only the client's own probing can find out.
 func (l *Link) Strand() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

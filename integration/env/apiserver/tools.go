@@ -142,7 +142,7 @@ func EnsureNodeRuntime(ctx context.Context, progress io.Writer) (Tools, error) {
 			"-ldflags", "-s -w -X " + containerd + "/version.Version=" + containerdVersion,
 		},
 		targets: []target{
-			// runc first: where the C compiler is missing, that is said at once.
+			// runc first: a missing C compiler is reported at once.
 			{
 				name: "runc", pkg: "github.com/opencontainers/runc", cgo: true,
 				flags: []string{"-tags", "netgo,osusergo,seccomp", "-ldflags", "-s -w -extldflags -static"},

@@ -3,6 +3,6 @@
 // after the other; Compare says whether the output is the one that the page shows.
 //
 // Invariant: what is run stands on the page, to the byte; a heading without commands is an error.
-// Pages are pure, and Document but for reading its file; Shell and Session start processes in a
-// folder of their own.
+// Pages are pure, and so is Document, except that it reads its file; Shell and Session start
+// processes in a folder of their own.
 package document

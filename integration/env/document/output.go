@@ -12,7 +12,7 @@ type Comparison int
 // The comparisons. In each, … in a line is any text, and a line … is any lines.
 const (
 	Exact  Comparison = iota // line by line
-	Varies                   // numbers but for those such as 2/2, widths of columns, further lines between these
+	Varies                   // numbers, except those such as 2/2, widths of columns, further lines between these
 )
 
 var (

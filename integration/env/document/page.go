@@ -78,7 +78,7 @@ func (p Page) anchor(heading string) string {
 	return anchor
 }
 
-// inline finds what is in a line of text. What looks like a link in code is none.
+// inline finds what is in a line of text. What looks like a link in code is text.
 func (p *Page) inline(number int, line string) {
 	for _, found := range codeSpan.FindAllStringSubmatch(line, -1) {
 		p.Spans = append(p.Spans, Span{number, found[1]})

@@ -63,7 +63,7 @@ func (s Shell) Follow(t testing.TB, d Document, heading string) string {
 	return s.Run(t, script)
 }
 
-// Run runs a script, every command of which has to succeed, and returns what it printed.
+// Run runs a script whose commands all have to succeed, and returns what it printed.
 func (s Shell) Run(t testing.TB, script string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", script)

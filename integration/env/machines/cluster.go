@@ -238,7 +238,7 @@ func (c *Cluster) Close() error {
 	return nil
 }
 
-// Machine is a machine by name; nil if there is none.
+// Machine returns a machine by name, or nil.
 func (c *Cluster) Machine(name string) *Machine {
 	i := slices.IndexFunc(c.machines, func(m *Machine) bool { return m.Name == name })
 	if i < 0 {

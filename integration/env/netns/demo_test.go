@@ -33,7 +33,8 @@ func (s *sketch) Close() error {
 	return s.left
 }
 
-// What is said at the end is true, and the code is that of an interrupted program only if it was interrupted.
+// The last words are true, and the code is that of an interrupted program only if it was
+// interrupted.
 func TestRunDemo(t *testing.T) {
 	const gone = "everything that was made is gone again"
 	broken, busy := errors.New("broken"), errors.New("busy")

@@ -10,10 +10,10 @@
 // neighbours are set over netlink.
 //
 // Demonstrations are built from it: RunDemo is the main of one, which ends with everything taken
-// away again, after Ctrl-C too; that everything is gone is said only if it is. Matrix counts and
+// away again, after Ctrl-C too; it reports that everything is gone only if it is. Matrix counts and
 // shows who was answered by whom: the nodes that ask are its rows, the endpoints its columns, both
 // in the order of their units, so that where closure holds it is block-diagonal. An answer of an
 // endpoint that is not a column has left its unit.
 //
-// Not pure, but for Matrix: everything here is the machine.
+// Only Matrix is pure: everything else here is the machine.
 package netns

@@ -123,12 +123,12 @@ func TestNothingOutlivesTheLab(t *testing.T) {
 	}
 }
 
-// A program that exits, or that is asked to exit, reports how.
+// A program that exits, on request or not, reports how.
 func TestProcessEnds(t *testing.T) {
 	l := build(t, Manual().Only("gz-1"))
 	ctx := wait.Usual.Context(t)
 	for script, want := range map[string]int{
-		"trap '' TERM; echo up; exit 3":                                         3, // it is asked to end before it has, on a busy machine
+		"trap '' TERM; echo up; exit 3":                                         3, // on a busy machine the request to end comes before it has
 		"trap 'exit 0' TERM; echo up; while :; do read -t 1 x </dev/zero; done": 0,
 	} {
 		p, err := l.Node("gz-1").Start("bash", "-c", script)

@@ -96,7 +96,7 @@ func Confine(s *corev1.Service, keys string) {
 	s.Annotations["topologyKeys"] = keys
 }
 
-// Node is a node by name; nil if there is none.
+// Node returns a node by name, or nil.
 func (m *Manifests) Node(name string) *corev1.Node {
 	for _, n := range m.Nodes {
 		if n.Name == name {

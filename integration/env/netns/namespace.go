@@ -176,9 +176,9 @@ func (n *Namespace) FD() int { return int(n.ns) }
 // BeRouter has the namespace forward for others, and tell senders at once what is unreachable.
 func (n *Namespace) BeRouter() error { return n.beRouter() }
 
-// FlowElsewhere is an error that describes a flow through the namespace to one of these addresses
-// that is answered by an address outside of by; nil = there is none. A client that takes the port
-// of such a flow reaches the same server.
+// FlowElsewhere returns an error that describes a flow through the namespace to one of these
+// addresses that an address outside of by answers, or nil. A client that takes the port of such a
+// flow reaches the same server.
 func (n *Namespace) FlowElsewhere(to, by []netip.Addr) error {
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		flows, err := n.links.ConntrackTableList(netlink.ConntrackTable, family)

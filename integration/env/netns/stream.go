@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DialStream connects over a stream protocol by its number, IPPROTO_TCP or IPPROTO_SCTP, of which
-// the standard library knows the first only. The connection comes from this local port; 0 = any.
-// Until the deadline of ctx each step on it, connecting included, may take as long as was left when
-// it was opened.
+// DialStream connects over a stream protocol by its number, IPPROTO_TCP or IPPROTO_SCTP. The
+// standard library knows only the first. The connection comes from this local port; 0 = any. Until
+// the deadline of ctx each step on it, connecting included, may take as long as was left when it
+// was opened.
 func (n *Namespace) DialStream(ctx context.Context, protocol int, port uint16, to netip.AddrPort) (*os.File, error) {
 	domain := unix.AF_INET6
 	if to.Addr().Is4() {

@@ -1,7 +1,7 @@
 // Command programs holds what runs inside the machines and Pods of package machines, in one small
 // static program. The name that it is called by chooses what it does:
 //
-//	pause        keeps a Pod's namespaces alive: it waits, and ends when it is asked to
+//	pause        keeps a Pod's namespaces alive: it waits, and ends on a signal
 //	echo         the server in Pods, and echo get URL, a client; echo-client is the same
 //	start        becomes kube-proxy with one variant of iptables first in its PATH
 //

@@ -190,8 +190,8 @@ func tellDestination(conn *net.UDPConn) error {
 	return errors.Join(err, failed)
 }
 
-// answerFrom is what has the kernel send an answer from the address that was asked. The interface is left to
-// the routes: nil, the kernel's own choice, where the control message is none that we know.
+// answerFrom is what has the kernel send an answer from the address that was asked. The interface
+// is left to the routes: nil, the kernel's own choice, where we do not know the control message.
 func answerFrom(control []byte) []byte {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {

@@ -41,8 +41,9 @@ func startKubeProxy() error {
 	return nil
 }
 
-// hinted is the variant with the kubelet's hint in it. It is looked for where looking leaves nothing behind: the
-// legacy variant makes the tables that it is asked for. An error is that there is no such table.
+// hinted is the variant with the kubelet's hint in it. It is looked for where looking leaves
+// nothing behind: the legacy variant makes each table that is named. An error means that the table
+// does not exist.
 func hinted() string {
 	rules, err := exec.Command("xtables-nft-multi", "iptables-save", "-t", "mangle").Output()
 	if err == nil && bytes.Contains(rules, []byte(":KUBE-IPTABLES-HINT ")) {

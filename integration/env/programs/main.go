@@ -58,7 +58,7 @@ func machine(args []string) error {
 	return errors.New("usage: enter|run CONFIG, groups NAME PART, remove NAME, sweep NAME DIR...; or call it pause, echo or start")
 }
 
-// pause keeps a Pod's namespaces alive: it waits, and ends when it is asked to.
+// pause keeps a Pod's namespaces alive: it waits, and ends on a signal.
 func pause() {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)

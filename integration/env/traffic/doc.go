@@ -11,7 +11,7 @@
 // only of itself: its Pacer records when it comes late, and a loss near such a moment counts as
 // nothing.
 //
-// Invariants: a connection that was begun is in the account, however it ended; nothing is asked after End;
-// no connection has the port of another that is open, or that kernels still remember. Not pure: this is all
-// sockets.
+// Invariants: a connection that was begun is in the account, however it ended; no question comes
+// after End; no connection has the port of another that is open, or that kernels still remember.
+// Not pure: this is all sockets.
 package traffic

@@ -23,7 +23,7 @@ type Flow struct {
 	dialogue *Dialogue
 	end      chan struct{} // closed by End
 	once     sync.Once
-	done     chan struct{} // closed when nothing more is asked
+	done     chan struct{} // closed after the last question
 
 	mu    sync.Mutex
 	asked []question
@@ -51,7 +51,7 @@ func (c *Client) Open(w Way) (*Flow, error) {
 }
 
 // Hold opens Flows on each way until every one of some Pods has one, and keeps these. With an error
-// there are none.
+// it keeps none.
 func (c *Client) Hold(pods []string, ways ...Way) ([]*Flow, error) {
 	var kept []*Flow
 	for _, w := range ways {

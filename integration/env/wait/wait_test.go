@@ -95,7 +95,7 @@ func TestUntilEndsTheTest(t *testing.T) {
 	})
 }
 
-// grid is an Object that is in the next state each time it is asked.
+// grid is an Object that is in the next state at each question.
 type grid struct {
 	states []struct{ spec, observed, writing int }
 	asked  int

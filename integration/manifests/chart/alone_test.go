@@ -39,7 +39,7 @@ func staticPod(t *testing.T) corev1.Pod {
 	return pod
 }
 
-// wantedPod is the DaemonSet's, but for what a static Pod cannot have: an account, and a scheduler.
+// wantedPod is the DaemonSet's, without what a static Pod cannot have: an account, and a scheduler.
 func wantedPod(t *testing.T) corev1.PodTemplateSpec {
 	t.Helper()
 	_, document, _ := strings.Cut(deployed(t, "gridproxy.yaml"), "kind: DaemonSet")

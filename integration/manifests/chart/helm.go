@@ -54,7 +54,7 @@ func (h Helm) Do(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, h.Path, args...)
 	cmd.Stdout, cmd.Stderr = &out, &diag
 	cmd.Env = append(os.Environ(), "HOME="+h.Dir, "HELM_CACHE_HOME="+h.Dir, "HELM_CONFIG_HOME="+h.Dir, "HELM_DATA_HOME="+h.Dir,
-		"KUBECONFIG=") // no cluster is asked
+		"KUBECONFIG=") // no request goes to a cluster
 	if err := cmd.Run(); err != nil {
 		return out.String(), fmt.Errorf("helm %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(diag.Bytes()))
 	}

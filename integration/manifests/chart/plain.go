@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Placeholders are the values of the plain manifests that a reader replaces, and what is said beside them.
+// Placeholders are the values of the plain manifests that a reader replaces, and the notes beside
+// them.
 func placeholders() []placeholder {
 	return []placeholder{
 		{`image.repository="gridproxy"`, "image: gridproxy:dev", "your registry"},
@@ -40,7 +41,7 @@ func parts() []part {
 	}
 }
 
-// how is what is said of the manifests that kubectl apply -k deploy/ applies.
+// how is the head of the manifests that kubectl apply -k deploy/ applies.
 const how = `
 # Made from deploy/charts/gridproxy by make generate: change it there. Set the values marked EDIT, and apply
 # deploy/namespace.yaml first; kubectl apply -k deploy/ does both files and the namespace.

@@ -46,7 +46,7 @@ func TestServerAccepts(t *testing.T) {
 			`daemon.affinity={"nodeAffinity":{}} daemon.podAnnotations={"a":"b"} daemon.maxUnavailable=1 ` +
 			`monitoring={"serviceMonitor":true,"prometheusRule":true,"dashboard":true,"labels":{"release":"prometheus"}}`},
 	})
-	// Most combinations have most objects in common: each is asked about once.
+	// Most combinations have most objects in common: the test asks about each once.
 	documents, combined := map[string]bool{}, 0
 	for _, values := range all {
 		if strings.Contains(values, `"ipvs"`) && strings.Contains(values, `"trial"`) {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	product = "gridproxy/"             // but for what is below tests
+	product = "gridproxy/"             // except what is below tests
 	tests   = "gridproxy/integration/" // all of integration
 	env     = tests + "env/"           // what tests are built from
 )

@@ -54,9 +54,9 @@ func (w *world) who(ctx context.Context, from *netns.Namespace, network string, 
 func most(n int) int { return 20 * n }
 
 // rounds is how often to ask at least where n endpoints should answer, so that one more endpoint
-// that answers besides them is noticed: for sure where endpoints take turns, and else but for once in a
-// million; in a virtual machine, where a question takes ten times as long, but for once in a
-// thousand, since the same is asked here too.
+// that answers besides them is noticed: always where endpoints take turns, otherwise with one miss
+// in a million; in a virtual machine, where a question takes ten times as long, with one in a
+// thousand, since the same questions are asked here too.
 func (w *world) rounds(n int) int {
 	switch {
 	case w.backend.mode == modeIPVS:

@@ -29,7 +29,7 @@ func (w *world) newFlow(from *netns.Namespace, f netns.Family, last byte) *flow 
 }
 
 func (u *flow) ask(ctx context.Context) (string, error) {
-	// A datagram may be lost while rules change; the next one is asked after.
+	// A datagram may be lost while rules change; the next question tells.
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	a, err := netns.Ask(ctx, u.conn)

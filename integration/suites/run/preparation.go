@@ -211,7 +211,7 @@ func (p *preparation) once(key string, do func() (string, error)) (string, error
 	return prepare()
 }
 
-// install installs a group of Debian packages; "" is none.
+// install installs a group of Debian packages; "" stands for no group.
 func (p *preparation) install(ctx context.Context, name string) error {
 	if name == "" {
 		return nil

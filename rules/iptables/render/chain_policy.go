@@ -33,7 +33,7 @@ type ChainPolicy struct {
 	last string
 
 	// counted, of a shared chain: rules that only count packets to these addresses, which another
-	// entry matches too, are neither missed nor removed. The zero value is none.
+	// entry matches too, are neither missed nor removed.
 	counted netip.Prefix
 }
 

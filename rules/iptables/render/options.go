@@ -27,7 +27,7 @@ type Options struct {
 	// Settings of a Ruleset for all of its Services; For fills them in.
 	Pods               PodMatch
 	LocalhostNodePorts bool
-	LocalDNS           netip.Addr // see rules.LocalDNS; the zero Addr = there is none
+	LocalDNS           netip.Addr // see rules.LocalDNS
 	FewComments        bool       // rules about single endpoints have none, because there are over MaxCommented
 }
 

@@ -39,7 +39,7 @@ func endsText(out Outcome, between string) string {
 	return strings.Join(all, between)
 }
 
-// doublingTree has depth chains, each of which jumps to the next one twice.
+// doublingTree has depth chains. Each jumps to the next one twice.
 func doublingTree(depth int) string {
 	chains, list := "", "-A PREROUTING -j C0\n"
 	for i := range depth {
