@@ -60,7 +60,7 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 		return nil, err
 	}
 	_, b.general = generalTool()
-	b.warnOfOtherVariant(ctx, b.syncers, readLimit)
+	b.warnOfOtherVariant(ctx, b.syncers, readTimeout)
 	return b, nil
 }
 
@@ -70,7 +70,7 @@ func (b *Backend) openFamily(ctx context.Context, f netfilter.Family) (*openFami
 		return nil, err
 	}
 	syncer := &familySyncer{
-		kernel: k, limit: readLimit, chunks: defaultChunks(b.variant), pause: b.pause, committed: b.committed,
+		kernel: k, limit: readTimeout, chunks: defaultChunks(b.variant), pause: b.pause, committed: b.committed,
 		log: b.config.Log.With("family", f.String(), "variant", string(b.variant)),
 	}
 	opened := &openFamily{familySyncer: syncer, refusals: refusal.New(syncer, syncer.log)}
@@ -85,7 +85,7 @@ func (b *Backend) Open(ctx context.Context, verify bool) {
 	more := b.families.try(ctx, verify, len(b.syncers) > 0)
 	b.syncers = append(b.syncers, more...)
 	slices.SortFunc(b.syncers, func(a, b *openFamily) int { return cmp.Compare(a.kernel.family, b.kernel.family) })
-	b.warnOfOtherVariant(ctx, more, readLimit)
+	b.warnOfOtherVariant(ctx, more, readTimeout)
 }
 
 // complete fills in defaults and detects the variant.
@@ -105,7 +105,7 @@ func (c Config) complete(ctx context.Context) (Config, netfilter.Variant, error)
 	if c.Variant != "" && c.Variant != netfilter.VariantAuto {
 		return c, c.Variant, nil
 	}
-	ctx, cancel := inTime(ctx, readLimit)
+	ctx, cancel := inTime(ctx, readTimeout)
 	defer cancel()
 	variant, err := DetectVariant(ctx)
 	return c, variant, err
@@ -213,7 +213,10 @@ func (b *Backend) waiting(verify bool) (skip rules.FamilySet) {
 
 func (b *Backend) syncOne(ctx context.Context, k *openFamily, want rules.Ruleset, verify bool) (c rules.Changes, err error) {
 	f := k.kernel.family
-	if err = k.refresh(ctx, verify); err == nil {
+	if verify || k.last == nil { // the kernel is to be read back
+		err = k.refresh(ctx)
+	}
+	if err == nil {
 		o := b.config.options(f, k.kernel.version.randomFully(), b.acct)
 		c, err = k.refusals.Sync(ctx, render.Desired{Rules: want, Options: o.For(want)}, verify)
 	}

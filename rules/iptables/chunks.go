@@ -3,7 +3,6 @@ package iptables
 import (
 	"context"
 	"slices"
-	"time"
 
 	"gridproxy/rules"
 	"gridproxy/rules/iptables/render"
@@ -182,9 +181,6 @@ func (ks *kernelState) leaveOut(b render.Block) {
 	}
 }
 
-// soon asks for the next chunk at once, after what the caller puts first.
-const soon = time.Nanosecond
-
 // writeLarge writes what is left of want in chunks, after c. With pause it writes one chunk and asks
 // to be called again, so that newer changes of others do not wait.
 func (k *familySyncer) writeLarge(ctx context.Context, want render.Desired, c rules.Changes) (rules.Changes, error) {
@@ -203,7 +199,7 @@ func (k *familySyncer) writeLarge(ctx context.Context, want render.Desired, c ru
 			return c, err
 		}
 		if left > 0 && k.pause {
-			c.Again = soon
+			c.Again = chunkDelay
 			return c, nil
 		}
 	}

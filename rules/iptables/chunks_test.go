@@ -50,7 +50,7 @@ func declaredBy(input string) (names []string) {
 }
 
 // TestBatchesCountChains: the number of restores of a first sync depends on its chains, not on its
-// Services. No restore has more new chains than a batch.
+// Services. No restore has more new chains than a createMax.
 func TestBatchesCountChains(t *testing.T) {
 	private(t)
 	b, sent := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
@@ -59,12 +59,12 @@ func TestBatchesCountChains(t *testing.T) {
 	many := ruleset(services(40, 60)) // of 61 chains each
 	mustSync(t, b, many, false)
 	inputs := sent.take()
-	if want := 40*61/batch + 1; len(inputs) != want {
+	if want := 40*61/createMax + 1; len(inputs) != want {
 		t.Errorf("%d restores, want %d", len(inputs), want)
 	}
 	for i, input := range inputs {
-		if n := len(declaredBy(input)); n > batch {
-			t.Errorf("restore %d declares %d chains, want %d at most", i, n, batch)
+		if n := len(declaredBy(input)); n > createMax {
+			t.Errorf("restore %d declares %d chains, want %d at most", i, n, createMax)
 		}
 	}
 	wantEqual(t, t, b, many)
@@ -213,17 +213,17 @@ func TestAllAtOnceWithoutPause(t *testing.T) {
 	wantEqual(t, t, b, want)
 }
 
-// TestOnePortOfManyChains: one port with more endpoints than a batch is written in batches, and its
+// TestOnePortOfManyChains: one port with more endpoints than a createMax is written in batches, and its
 // entry last.
 func TestOnePortOfManyChains(t *testing.T) {
 	private(t)
 	b, sent := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
-	want := ruleset(services(1, batch+100))
+	want := ruleset(services(1, createMax+100))
 	mustSync(t, b, want, false)
 	inputs := sent.take()
 	for i, input := range inputs {
-		if n := len(declaredBy(input)); n > batch {
-			t.Errorf("restore %d declares %d chains, want %d at most", i, n, batch)
+		if n := len(declaredBy(input)); n > createMax {
+			t.Errorf("restore %d declares %d chains, want %d at most", i, n, createMax)
 		}
 		if enters := strings.Contains(input, " -j "+render.TrafficPolicyChain(netfilter.KubeNames, want.Services[0].Name, rules.Cluster)); enters && i < len(inputs)-1 {
 			t.Errorf("restore %d of %d enters the Service", i, len(inputs))

@@ -19,21 +19,6 @@ import (
 	"github.com/coreos/go-iptables/iptables"
 )
 
-// How long a program may run before it is killed. Each limit is far above the slowest good run:
-// it is for programs that never end.
-const (
-	RestoreLimit = 3 * time.Minute  // iptables-restore of one input
-	saveLimit    = RestoreLimit     // iptables-save, unless the caller sets another limit
-	commandLimit = time.Minute      // iptables on one rule or chain
-	versionLimit = 30 * time.Second // iptables --version
-)
-
-// withLimit returns ctx for one run of a program. Its Cause says that the limit was exceeded.
-func withLimit(ctx context.Context, path string, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s did not end within %s and was killed with all that it started; find out what it waits for "+
-		"(a process that holds the xtables lock: fuser /run/xtables.lock; the kernel: dmesg)", path, limit))
-}
-
 // command runs iptables on single rules and chains. go-iptables knows the arguments of each version
 // of the tool, but cannot end it, so each call has a limit here.
 type command struct {
@@ -45,7 +30,7 @@ type command struct {
 // openCommand probes a tool and returns what runs it.
 func openCommand(ctx context.Context, path string, f netfilter.Family) (command, error) {
 	c := command{path: path}
-	err := c.within(ctx, versionLimit, func() (err error) {
+	err := c.within(ctx, versionTimeout, func() (err error) {
 		c.ipt, err = iptables.New(iptables.IPFamily(protocolOf(f)), iptables.Path(path), iptables.Timeout(lockSeconds))
 		return err
 	})
@@ -104,15 +89,15 @@ func (c command) once(ctx context.Context, limit time.Duration, do func() error)
 
 // insert inserts a rule at a position of a chain, from 1.
 func (c command) insert(ctx context.Context, t netfilter.Table, chain string, at int, rule []string) error {
-	return c.within(ctx, commandLimit, func() error { return c.ipt.Insert(t.String(), chain, at, rule...) })
+	return c.within(ctx, commandTimeout, func() error { return c.ipt.Insert(t.String(), chain, at, rule...) })
 }
 
 func (c command) appendRule(ctx context.Context, p render.ChainID, rule []string) error {
-	return c.within(ctx, commandLimit, func() error { return c.ipt.Append(p.Table.String(), p.Chain, rule...) })
+	return c.within(ctx, commandTimeout, func() error { return c.ipt.Append(p.Table.String(), p.Chain, rule...) })
 }
 
 func (c command) hasRule(ctx context.Context, p render.ChainID, rule []string) (there bool, err error) {
-	err = c.within(ctx, commandLimit, func() error {
+	err = c.within(ctx, commandTimeout, func() error {
 		there, err = c.ipt.Exists(p.Table.String(), p.Chain, rule...)
 		return err
 	})
@@ -120,7 +105,7 @@ func (c command) hasRule(ctx context.Context, p render.ChainID, rule []string) (
 }
 
 func (c command) hasChain(ctx context.Context, p render.ChainID) (there bool, err error) {
-	err = c.within(ctx, commandLimit, func() error {
+	err = c.within(ctx, commandTimeout, func() error {
 		there, err = c.ipt.ChainExists(p.Table.String(), p.Chain)
 		return err
 	})
@@ -128,7 +113,7 @@ func (c command) hasChain(ctx context.Context, p render.ChainID) (there bool, er
 }
 
 func (c command) newChain(ctx context.Context, p render.ChainID) error {
-	return c.within(ctx, commandLimit, func() error { return c.ipt.NewChain(p.Table.String(), p.Chain) })
+	return c.within(ctx, commandTimeout, func() error { return c.ipt.NewChain(p.Table.String(), p.Chain) })
 }
 
 func protocolOf(f netfilter.Family) iptables.Protocol {
@@ -139,7 +124,7 @@ func protocolOf(f netfilter.Family) iptables.Protocol {
 }
 
 func (c command) version(ctx context.Context) (version, error) {
-	ctx, cancel := withLimit(ctx, c.path, cmp.Or(c.limit, versionLimit))
+	ctx, cancel := withLimit(ctx, c.path, cmp.Or(c.limit, versionTimeout))
 	defer cancel()
 	out, err := host.Command(ctx, c.path, "--version").Output()
 	if cause := context.Cause(ctx); err != nil && cause != nil {

@@ -15,22 +15,12 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// batch is how many new chains one restore writes ahead of everything else. iptables-nft-restore
-// 1.8.9 looks each new chain up in a linear list: 400 Services with 60 endpoints take a minute at
-// once and 4 s in batches of 1,000 chains.
-const batch = 1_000
-
-// readLimit bounds how long changes wait for a read-back. Reading 5,000 Services takes a second,
-// but iptables-nft-save 1.8.9 starts over whenever another process commits a change, which may take
-// minutes.
-const readLimit = 30 * time.Second
-
 // familySyncer keeps one address family equal to the last desired state.
 type familySyncer struct {
 	kernel    *kernel
 	log       *slog.Logger
 	committed func(before, commits uint32) // called after our own transactions since generation before
-	limit     time.Duration                // readLimit
+	limit     time.Duration                // readTimeout
 	chunks    chunks                       // defaultChunks
 	behind    bool                         // chunks are still to be written
 	ended     endings                      // where the last chunk ended
@@ -103,7 +93,7 @@ func (k *familySyncer) followOrRebuild(ctx context.Context, want render.Desired)
 		return c, err
 	}
 	k.log.Warn("the kernel refused a change; reading its rules back", "err", err)
-	if err := k.refresh(ctx, true); err != nil {
+	if err := k.refresh(ctx); err != nil {
 		return c, err
 	}
 	if c, err = k.rebuild(ctx, ctx, last, want); err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"gridproxy/rules/netfilter"
+
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +34,16 @@ func generation() (uint32, error) {
 		}
 	}
 	return 0, errors.New("asking the kernel for the nftables generation: the answer has none")
+}
+
+// generation returns the kernel's generation; false = this variant has none, or it cannot be
+// read.
+func (k *kernel) generation() (gen uint32, known bool) {
+	if k.variant != netfilter.VariantNFT {
+		return 0, false
+	}
+	gen, err := generation()
+	return gen, err == nil
 }
 
 // watermark is the generation at which the kernel surely held what we wrote, if known.

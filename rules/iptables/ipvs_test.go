@@ -66,7 +66,7 @@ func TestModesFollowEachOther(t *testing.T) {
 // With so many Services their chains are written ahead, in batches. What leads to the shared chains
 // must not come before these.
 func TestIPVSColdStartInBatches(t *testing.T) {
-	rs := ruleset(services(batch+1, 1))
+	rs := ruleset(services(createMax+1, 1))
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		makeSets(t)
 		b, _ := newBackendOf(t, v, true, f)

@@ -72,7 +72,7 @@ func (k *kernel) probe(ctx context.Context) error {
 
 // probe checks that a tool can read table nat. It waits for the lock as long as a restore does.
 func probe(ctx context.Context, path string) error {
-	ctx, cancel := inTime(ctx, readLimit)
+	ctx, cancel := inTime(ctx, readTimeout)
 	defer cancel()
 	var output excerpt.Output
 	cmd := host.Command(ctx, path, "-w", strconv.Itoa(lockSeconds), "-t", "nat", "-S", "POSTROUTING")
@@ -86,16 +86,6 @@ func probe(ctx context.Context, path string) error {
 	}
 	said := excerpt.Message(strings.Join(strings.Fields(output.String()), " "))
 	return whetherMissing(fmt.Errorf("%s cannot read table nat: %w: %s", path, err, said))
-}
-
-// generation returns the kernel's generation; false = this variant has none, or it cannot be
-// read.
-func (k *kernel) generation() (gen uint32, known bool) {
-	if k.variant != netfilter.VariantNFT {
-		return 0, false
-	}
-	gen, err := generation()
-	return gen, err == nil
 }
 
 // state reads the kernel and compares it with want. The watermark is the generation of the read. It

@@ -39,7 +39,7 @@ func TestReadBackHasALimit(t *testing.T) {
 			t.Errorf("%+v, want the change written, and not called verified", c)
 		}
 
-		k.kernel.save.path, k.limit = save, readLimit
+		k.kernel.save.path, k.limit = save, readTimeout
 		if c := mustSync(t, b, after, true); !c.Verified || c.Repaired != 1 {
 			t.Errorf("%+v, want the flushed chain found", c)
 		}

@@ -13,9 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nftDumpTries is how often a list is read that the kernel reports as changed during the dump.
-const nftDumpTries = 5
-
 // nftFamily returns the family as nft(8) names it.
 func nftFamily(f netfilter.Family) string {
 	if f == netfilter.IPv6 {
@@ -133,7 +130,7 @@ func nftDump(ask, answer int, f netfilter.Family, table string, begin func(), vi
 		switch {
 		case errors.Is(err, nl.ErrDumpInterrupted) && ended:
 			return nil
-		case errors.Is(err, nl.ErrDumpInterrupted) && try < nftDumpTries:
+		case errors.Is(err, nl.ErrDumpInterrupted) && try < dumpTriesMax:
 			continue
 		}
 		if err == nil {

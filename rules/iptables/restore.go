@@ -17,20 +17,16 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// lockSeconds is how long the tools wait for the lock of iptables-legacy, as in kube-proxy. The nft
-// variant has no lock and ignores it.
-const lockSeconds = 5
-
 // restorer runs one iptables-restore. It writes only the chains that its input names.
 type restorer struct {
 	path  string
-	limit time.Duration // 0 = RestoreLimit
+	limit time.Duration // 0 = RestoreTimeout
 }
 
 // run writes input, which is committed table by table: after an error, tables before the refused
 // one may have been written, later ones are not.
 func (r restorer) run(ctx context.Context, input []byte) error {
-	ctx, cancel := withLimit(ctx, r.path, cmp.Or(r.limit, RestoreLimit))
+	ctx, cancel := withLimit(ctx, r.path, cmp.Or(r.limit, RestoreTimeout))
 	defer cancel()
 	var output excerpt.Output
 	cmd := host.Command(ctx, r.path, "-w", strconv.Itoa(lockSeconds), "--noflush")
@@ -54,7 +50,7 @@ func (r restorer) run(ctx context.Context, input []byte) error {
 // Callers use it to probe which matches the kernel has. locked reports that another program held
 // the xtables lock, so that nothing was written.
 func (b *Backend) Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error) {
-	tool := restorer{path: toolName(b.variant, f, "-restore"), limit: commandLimit}
+	tool := restorer{path: toolName(b.variant, f, "-restore"), limit: commandTimeout}
 	err = tool.run(ctx, []byte(input))
 	var refused *refusal.Error
 	return errors.As(err, &refused) && strings.Contains(refused.Output, "xtables lock"), err

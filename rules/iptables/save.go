@@ -21,14 +21,7 @@ type saver struct {
 	path    string
 	variant netfilter.Variant
 	family  netfilter.Family
-	limit   time.Duration // 0 = saveLimit
-}
-
-// inTime returns ctx with a limit for reading rules: see readLimit. Its Cause says that it was
-// exceeded.
-func inTime(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit,
-		fmt.Errorf("reading the rules took more than %s; another process probably keeps changing them: stop it, or try again", limit))
+	limit   time.Duration // 0 = saveTimeout
 }
 
 // lines yields the lines of one table, or with only "" those of every table that exists. A named
@@ -66,7 +59,7 @@ func (s saver) lines(ctx context.Context, only string, needed ...netfilter.Table
 // output yields what the tool prints. An error is the last thing yielded.
 func (s saver) output(ctx context.Context, only string) iter.Seq2[netfilter.Line, error] {
 	return func(yield func(netfilter.Line, error) bool) {
-		ctx, end := withLimit(ctx, s.path, cmp.Or(s.limit, saveLimit))
+		ctx, end := withLimit(ctx, s.path, cmp.Or(s.limit, saveTimeout))
 		defer end()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()

@@ -24,7 +24,7 @@ type Shadow struct {
 	families    *families[reader] // not open yet
 	readers     []reader          // open, sorted by family
 	opened      bool              // families were tried since the last Sync
-	limit       time.Duration     // readLimit
+	limit       time.Duration     // readTimeout
 	differences []Difference
 	trial       bool // there are chains of a trial
 }
@@ -41,7 +41,7 @@ func NewShadow(ctx context.Context, c Config) (*Shadow, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Shadow{config: c, variant: variant, limit: readLimit}
+	s := &Shadow{config: c, variant: variant, limit: readTimeout}
 	s.families = newFamilies(c, variant, func(ctx context.Context, f netfilter.Family) (reader, error) { return newReader(ctx, variant, f) })
 	if s.readers, err = s.families.start(ctx); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ type findings struct {
 	trial       bool // there are chains of a trial
 }
 
-// within compares as compare does, with a limit: see readLimit.
+// within compares as compare does, with a limit: see readTimeout.
 func (r reader) within(ctx context.Context, limit time.Duration, want rules.Ruleset, c Config) (findings, error) {
 	reading, cancel := inTime(ctx, limit)
 	defer cancel()

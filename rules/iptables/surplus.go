@@ -12,9 +12,6 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// mostCopies is how many copies of one jump one verify removes; the next verify removes more.
-const mostCopies = 500
-
 // jumpCopy is one copy of a jump of ours.
 type jumpCopy struct {
 	at   int    // position in the chain, from 1
@@ -26,7 +23,7 @@ func (s *jumpSet) readCopy(j *wantedJump, text string) {
 	if j.at == 0 {
 		j.at = s.seen
 	}
-	if len(j.copies) > mostCopies {
+	if len(j.copies) > copiesMax {
 		s.more = true
 		return
 	}

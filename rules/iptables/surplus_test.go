@@ -62,7 +62,7 @@ func TestManySurplusJumps(t *testing.T) {
 	mustSync(t, b, rs, true)
 	want := jumpCount(t, netfilter.IPv4, "nat")
 	jump := strings.TrimSpace(run(t, "iptables-nft -t nat -S PREROUTING | grep KUBE-SERVICES"))
-	run(t, "(echo '*nat'; yes '"+jump+"' | head -n "+fmt.Sprint(2*mostCopies+mostCopies/2)+"; echo COMMIT) | iptables-nft-restore --noflush")
+	run(t, "(echo '*nat'; yes '"+jump+"' | head -n "+fmt.Sprint(2*copiesMax+copiesMax/2)+"; echo COMMIT) | iptables-nft-restore --noflush")
 	for range 3 {
 		mustSync(t, b, rs, true)
 	}

@@ -30,11 +30,11 @@ func (k *familySyncer) newRun(ctx context.Context, want render.Desired) *syncRun
 func (run *syncRun) take(c change) error {
 	c = run.late(c)
 	if run.k.kernel.variant == netfilter.VariantNFT {
-		if run.pending+len(c.create) > batch {
+		if run.pending+len(c.create) > createMax {
 			c.create = dependenciesFirst(c.create, run.want.Options.Names)
 		}
-		for run.pending+len(c.create) > batch {
-			n := batch - run.pending
+		for run.pending+len(c.create) > createMax {
+			n := createMax - run.pending
 			run.script.take(change{create: c.create[:n]})
 			if err := run.send(run.script.takeCreated()); err != nil {
 				return err

@@ -152,7 +152,7 @@ func TestManyAtOnce(t *testing.T) {
 		b, sent := newBackend(t, v, f)
 		mustSync(t, b, ruleset(services(1, 1)), false)
 		sent.take()
-		many := services(batch+5, 1) // of two chains each
+		many := services(createMax+5, 1) // of two chains each
 		mustSync(t, b, ruleset(many), false)
 		pieces := map[netfilter.Variant]int{netfilter.VariantNFT: 3, netfilter.VariantLegacy: 1}
 		if inputs := sent.take(); len(inputs) != pieces[v] {
@@ -239,7 +239,7 @@ func TestAtRest(t *testing.T) {
 	if s := started(t, log); s != "" {
 		t.Errorf("at rest these were started:\n%s", s)
 	}
-	for _, n := range []int{4, batch + 50, 4} { // our own writes, of whatever size, start none either
+	for _, n := range []int{4, createMax + 50, 4} { // our own writes, of whatever size, start none either
 		mustSync(t, b, ruleset(services(n, 2)), false)
 		started(t, log)
 		mustSync(t, b, ruleset(services(n, 2)), true)
@@ -248,9 +248,9 @@ func TestAtRest(t *testing.T) {
 		}
 	}
 	cleanup(t, b)
-	mustSync(t, b, ruleset(services(batch+50, 2)), true) // in batches, from nothing
+	mustSync(t, b, ruleset(services(createMax+50, 2)), true) // in batches, from nothing
 	started(t, log)
-	mustSync(t, b, ruleset(services(batch+50, 2)), true)
+	mustSync(t, b, ruleset(services(createMax+50, 2)), true)
 	if s := started(t, log); s != "" {
 		t.Errorf("after a cold start in pieces these were started:\n%s", s)
 	}

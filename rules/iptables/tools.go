@@ -69,12 +69,11 @@ func probeVersion(ctx context.Context, tool command, v netfilter.Variant) (versi
 	return found, nil
 }
 
-// refresh opens the kernel again if the programs were replaced. It only looks when the kernel is to
-// be read back: after a failure, and at each verify. Broken programs are an error, and the rules in
-// force stay.
-func (k *familySyncer) refresh(ctx context.Context, verify bool) error {
+// refresh opens the kernel again if the programs were replaced. Broken programs are an error, and the
+// rules in force stay.
+func (k *familySyncer) refresh(ctx context.Context) error {
 	old := k.kernel
-	if !verify && k.last != nil || old.files == nil || old.files.current(old.variant, old.family) {
+	if old.files == nil || old.files.current(old.variant, old.family) {
 		return nil
 	}
 	fresh, err := findKernel(ctx, old.variant, old.family)

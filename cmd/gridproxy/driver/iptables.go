@@ -20,7 +20,7 @@ import (
 )
 
 // chainsStepLimit is that of iptables-restore.
-const chainsStepLimit = iptables.RestoreLimit
+const chainsStepLimit = iptables.RestoreTimeout
 
 // lookLimit is how long Written asks the kernel.
 const lookLimit = 30 * time.Second
