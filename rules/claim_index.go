@@ -63,7 +63,6 @@ func (k ClaimKey) claimedPort() claimedPort {
 	return claimedPort{k.Addr.Port(), k.Protocol, k.Addr.Addr().Is6()}
 }
 
-// set stores the claims to a key.
 func (x *claimIndex) set(key ClaimKey, c contest) {
 	port, addr := key.claimedPort(), key.Addr.Addr()
 	group := x.ports[port]

@@ -44,8 +44,8 @@ func (r Ruleset) Same(o Ruleset) bool {
 // Service is one port of one Service.
 type Service struct {
 	Name      topology.ServicePortName
-	Created   time.Time     // of the Service object; zero = unknown
-	Affinity  time.Duration // ClientIP affinity timeout; 0 = none
+	Created   time.Time     // of the Service object
+	Affinity  time.Duration // ClientIP affinity timeout
 	Scheduler string        // annotation superedge.io/ipvs-scheduler, unchecked; "" = the backend's own
 	Closed    bool          // confined to a unit: see Reject
 	Frontends []Frontend    // sorted by family, Kind, Addr

@@ -104,7 +104,6 @@ func (f federation) addHub(m manager.Manager) error {
 	return m.Add(push)
 }
 
-// access returns access to the cluster of the manager.
 func (f federation) access(m manager.Manager) agent.Access {
 	return agent.Access{Cache: m.GetCache(), Client: m.GetClient(), Live: m.GetAPIReader()}
 }
@@ -136,7 +135,6 @@ func remembered(m manager.Manager) func(context.Context) (string, error) {
 	}
 }
 
-// checkFederation finds mistakes in the flags about federation.
 func (o *options) checkFederation() error {
 	if o.federation == federationOff {
 		return nil

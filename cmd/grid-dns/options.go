@@ -47,7 +47,6 @@ func (o *options) addTo(f *pflag.FlagSet) {
 	f.IntVarP(&o.verbosity, "v", "v", 0, "how much is logged: 4 and above are details")
 }
 
-// read checks the flags.
 func (o *options) read() error {
 	var err error
 	if o.addrs, err = command.ParseDNSAddresses(strings.Join(o.addresses, ",")); err != nil {

@@ -98,7 +98,7 @@ type opener struct {
 	log     *slog.Logger
 
 	open   []netip.AddrPort
-	failed string // the last error, which was logged; "" = there was none
+	failed string // the last error, which was logged
 }
 
 // run opens the first addresses, and others later, until ctx ends. It returns an error if none
@@ -207,7 +207,6 @@ func awaitStart(ctx context.Context, o options, known <-chan struct{}, log *slog
 	}
 }
 
-// existing returns those of addrs that this machine has.
 func existing(addrs []netip.Addr) ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -67,7 +67,6 @@ A finding as serious as --fail-on is exit code 1.`,
 	return cmd
 }
 
-// run prints what is found.
 func (f analyzeFlags) run(ctx context.Context, in *inputs, std command.Stdio) (analyze.Report, error) {
 	in.NodeName = "" // so that all Nodes are read; allNodes would refuse manifests without any
 	snapshot, grids, err := in.withGrids(ctx, std.In, f.namespace)

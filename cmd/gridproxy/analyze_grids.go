@@ -46,7 +46,6 @@ func (in *inputs) withGrids(ctx context.Context, stdin io.Reader, namespace stri
 	return s, grids, err
 }
 
-// gridsIn returns the Grids of manifests.
 func gridsIn(all []manifest.Raw) ([]gridspec.Grid, error) {
 	var grids []gridspec.Grid
 	for _, raw := range all {

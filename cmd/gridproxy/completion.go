@@ -23,7 +23,6 @@ const (
 	nodesPath    = "/api/v1/nodes"
 )
 
-// completeNode completes --node-name.
 func (in *inputs) completeNode(cmd *cobra.Command) {
 	list := command.CompleteNames(func(ctx context.Context, _ []string, _ string, add func(string) bool) error {
 		return in.eachName(ctx, nodesPath, func(_, name string) bool { return add(name) })
@@ -50,7 +49,6 @@ func (in *inputs) completeServices(cmd *cobra.Command, namespace *string, most i
 	in.completeNamespace(cmd)
 }
 
-// completeNamespace completes --namespace with the namespaces of Services.
 func (in *inputs) completeNamespace(cmd *cobra.Command) {
 	list := command.CompleteNames(func(ctx context.Context, _ []string, _ string, add func(string) bool) error {
 		return in.eachName(ctx, servicesPath, func(namespace, _ string) bool { return add(namespace) })

@@ -193,7 +193,6 @@ func (in *inputs) checkNode(s topology.Snapshot) error {
 	return fmt.Errorf("the source has no Node %q: %s", s.Node, hint)
 }
 
-// explainName prints what DNS says about one name.
 func explainName(ctx context.Context, in *inputs, text string, std command.Stdio) error {
 	question, err := explain.ParseDNSQuestion(text, in.DNS.Domain)
 	if err != nil {

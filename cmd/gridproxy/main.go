@@ -33,7 +33,6 @@ the annotation topologyKeys gets only those endpoints whose node is in this node
 	return root
 }
 
-// warnTo writes warnings one a line.
 func warnTo(w io.Writer) func(text string) {
 	return func(text string) { fmt.Fprintf(w, "warning: %s\n", strings.ReplaceAll(text, "\n", "; ")) }
 }

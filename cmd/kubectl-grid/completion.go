@@ -48,12 +48,10 @@ func onlyPath(path string) func() ([]string, error) {
 
 func bareName(_, name, _ string) []string { return []string{name} }
 
-// completeNamespace completes --namespace.
 func (c *connection) completeNamespace(root *cobra.Command) {
 	_ = root.RegisterFlagCompletionFunc("namespace", c.completeObjects(math.MaxInt, onlyPath("/api/v1/namespaces"), bareName))
 }
 
-// completeNodes completes arguments that are Nodes.
 func (c *connection) completeNodes(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = c.completeObjects(math.MaxInt, onlyPath("/api/v1/nodes"), bareName)
 }

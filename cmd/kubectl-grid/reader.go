@@ -39,7 +39,6 @@ func listAll[T runtime.Object](ctx context.Context, r *reader, what string, o me
 	return all, nil
 }
 
-// nodes returns the Nodes that a label selector selects.
 func (r *reader) nodes(ctx context.Context, selector string) ([]*corev1.Node, error) {
 	return listAll[*corev1.Node](ctx, r, "Nodes", metav1.ListOptions{LabelSelector: selector}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return r.client.CoreV1().Nodes().List(ctx, o)

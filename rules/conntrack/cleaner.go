@@ -34,7 +34,7 @@ type Cleaner struct {
 
 // swept is what is known of one family.
 type swept struct {
-	last   []*rules.Service // what the table was last swept for; nil = it never was
+	last   []*rules.Service // what the table was last swept for
 	missed bool             // since then a family's rules were not in force
 }
 

@@ -85,7 +85,6 @@ func (r *Redirect) readSet(ipv6 bool) ([]Entry, error) {
 // moduleDir exists once the kernel has ipsets. Asking for a set before would load the module.
 const moduleDir = "/sys/module/ip_set"
 
-// hasSet reports whether the set of a family exists.
 func (r *Redirect) hasSet(ipv6 bool) (bool, error) {
 	if _, err := os.Stat(moduleDir); errors.Is(err, fs.ErrNotExist) {
 		return false, nil

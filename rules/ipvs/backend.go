@@ -141,7 +141,6 @@ func (b *Backend) applySysctls() error {
 	return nil
 }
 
-// warnOnce logs a message the first time.
 func (b *Backend) warnOnce(message string, args ...any) {
 	key := message + fmt.Sprint(args...)
 	if _, warned := b.warned[key]; warned {

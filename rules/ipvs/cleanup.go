@@ -142,7 +142,6 @@ func (b *Backend) checkRemoved(ctx context.Context) error {
 // errComesBack reports that something exists again after its removal.
 var errComesBack = errors.New("another process (gridproxy run, kube-proxy) writes them again; stop it first")
 
-// remove removes the link and all sets.
 func (b *Backend) remove() error {
 	return errors.Join(
 		b.kernel.deleteLink(), b.kernel.removeTries(),

@@ -42,7 +42,7 @@ type Compiled struct {
 // servicePlan is how one Service is served. It is never changed.
 type servicePlan struct {
 	service  *rules.Service
-	residual *rules.Service // what is left to the chains; nil = nothing
+	residual *rules.Service // what is left to the chains
 	server   Server         // what its virtual servers are like
 	slots    []serverSlot
 }

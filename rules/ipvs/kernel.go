@@ -29,7 +29,7 @@ type Messages struct {
 // moby/ipvs hangs for good if two use it at once.
 type kernel struct {
 	servers *ipvs.Handle    // nil = the kernel has no IPVS, so it has no servers
-	reopen  error           // why the socket of servers is closed; nil = it is open
+	reopen  error           // why the socket of servers is closed
 	links   *netlink.Handle // links, addresses and routes
 	sets    *netlink.Handle
 	link    netlink.Link // Link; nil = it does not exist
@@ -38,7 +38,6 @@ type kernel struct {
 	sent         Messages
 }
 
-// openKernel opens the sockets.
 func openKernel() (*kernel, error) {
 	k := &kernel{}
 	err := k.openServers()
@@ -86,7 +85,6 @@ func hasIPVS() bool {
 	return err == nil
 }
 
-// do carries out one operation.
 func (k *kernel) do(op operation) error {
 	key := op.Destination
 	switch op.Kind {

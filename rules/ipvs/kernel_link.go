@@ -24,7 +24,6 @@ func (k *kernel) findLink() error {
 	return nil
 }
 
-// ensureLink creates Link if it does not exist.
 func (k *kernel) ensureLink() error {
 	if k.link != nil {
 		return nil

@@ -52,7 +52,6 @@ func (k *kernel) addMissing(ctx context.Context, o *kernelState) error {
 	return nil
 }
 
-// destinations lists the real servers of a virtual server.
 func (k *kernel) destinations(s *ipvs.Service) (all []*ipvs.Destination, err error) {
 	err = k.ask(listTimeout, func(h *ipvs.Handle) (err error) {
 		all, err = h.GetDestinations(s)

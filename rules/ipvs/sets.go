@@ -96,7 +96,6 @@ func entryListing(set string, key ServerKey) Entry {
 	return Entry{Set: set, Net: netip.PrefixFrom(a, a.BitLen()), Proto: key.Proto, Port: key.Addr.Port()}
 }
 
-// listedServer returns the server that an entry lists.
 func listedServer(e Entry) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(e.Net.Addr(), e.Port), Proto: e.Proto}
 }

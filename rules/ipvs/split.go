@@ -11,8 +11,8 @@ import (
 // serverSlot is one address and port of a Service: in a virtual server, in chains, or in both.
 type serverSlot struct {
 	key       ServerKey
-	bits      int              // length of its network in SetChains; 0 = no chain serves it
-	set       string           // which set lists its virtual server; "" = it has none
+	bits      int              // length of its network in SetChains
+	set       string           // which set lists its virtual server
 	endpoints []netip.AddrPort // the real servers; none = the virtual server refuses
 	onLink    bool             // the virtual server needs its address on Link
 }

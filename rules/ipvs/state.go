@@ -40,7 +40,7 @@ func familyOf(a netip.Addr) netfilter.Family {
 // Server is how a virtual server chooses among its real servers.
 type Server struct {
 	Scheduler string        // as ipvsadm(8) names it
-	Affinity  time.Duration // whole seconds for which a client keeps its real server; 0 = none
+	Affinity  time.Duration // whole seconds for which a client keeps its real server
 
 	// Other is what a server of ours never has, such as one-packet scheduling or another mask of
 	// affinity, as /proc/net/ip_vs prints it. It is never desired.

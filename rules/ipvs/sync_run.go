@@ -286,7 +286,6 @@ func (f *failures) err() error {
 	return errors.Join(errs...)
 }
 
-// count counts an operation that was carried out.
 func (r *syncRun) count(op operation) {
 	switch op.Kind {
 	case addServer, updateServer, deleteServer:

@@ -30,7 +30,6 @@ func (s sharded[K, V]) get(key K) (V, bool) {
 	return value, found
 }
 
-// values returns all values, in no order.
 func (s sharded[K, V]) values() iter.Seq[V] {
 	return func(yield func(V) bool) {
 		for _, shard := range s.shards {

@@ -138,7 +138,6 @@ type arguments struct {
 	rule   Rule
 }
 
-// option reads the next option with its value.
 func (a *arguments) option() bool {
 	word := a.next()
 	switch word {

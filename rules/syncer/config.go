@@ -67,7 +67,7 @@ type Observer interface {
 // one began.
 type Result struct {
 	Start, End time.Time
-	Queued     time.Time // of the oldest change that this run handles; zero = none
+	Queued     time.Time // of the oldest change that this run handles
 	Verify     bool      // the Backends were asked to read the kernel back
 	Snapshot   topology.Snapshot
 	View       topology.View

@@ -14,12 +14,12 @@ type inbox struct {
 	wake chan struct{} // one receive after any number of changes
 
 	mu        sync.Mutex
-	queued    time.Time    // the oldest change that no run has taken up; zero = none
+	queued    time.Time    // the oldest change that no run has taken up
 	taken     [2]time.Time // by family: the oldest change of the run in progress, or of failed ones before it
 	hostMoved bool
 	leftOut   [2]bool      // by family, as the last run said
 	succeeded [2]time.Time // by family: end of the last run that did
-	running   time.Time    // start of the run in progress; zero = none
+	running   time.Time    // start of the run in progress
 	progress  time.Time    // of the run in progress: its last step, at first its start
 	changed   func()       // called at the next change; nil = none waits for it
 }

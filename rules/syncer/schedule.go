@@ -12,9 +12,9 @@ type schedule struct {
 	min          time.Duration // as Config has it
 	verification verification
 
-	ended    time.Time // of the last run; zero = none yet
+	ended    time.Time // of the last run
 	wrote    time.Time // end of the last run that was no verification alone
-	again    time.Time // when a Backend wants to go on with what the last run began; zero = none does
+	again    time.Time // when a Backend wants to go on with what the last run began
 	failures int       // tries in a row
 	retry    time.Time // while there are failures: when what failed is tried again
 

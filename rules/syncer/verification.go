@@ -18,7 +18,7 @@ func rest(cost time.Duration) time.Duration {
 type verification struct {
 	configured time.Duration // the shortest period; 0 = no verification
 
-	done  time.Time     // end of the last one that was completed, or of what took its place; zero = none
+	done  time.Time     // end of the last one that was completed, or of what took its place
 	cost  time.Duration // of that one
 	tried time.Time     // end of the last one, also of one that was interrupted
 	spent time.Duration // by that one

@@ -72,7 +72,6 @@ func (c *request) run(ctx context.Context) error {
 	}
 }
 
-// print prints the children.
 func (c *request) print() error {
 	input, warnings, err := read(c.files, c.in, c.namespace)
 	c.warn(warnings)
@@ -88,7 +87,6 @@ func (c *request) print() error {
 	return errors.Join(err, problems)
 }
 
-// compare prints the differences.
 func (c *request) diffAll(ctx context.Context) error {
 	input, warnings, err := read(c.files, c.in, c.namespace)
 	c.warn(warnings)
@@ -113,7 +111,6 @@ func (c *request) diffAll(ctx context.Context) error {
 	return nil
 }
 
-// warn writes warnings one a line.
 func (c *request) warn(warnings []string) {
 	for _, w := range warnings {
 		fmt.Fprintf(c.err, "warning: %s\n", strings.ReplaceAll(w, "\n", "; "))

@@ -133,7 +133,6 @@ func (r *request) push(ctx context.Context, h hub) error {
 	return nil
 }
 
-// memberUID asks a member for its UID.
 func memberUID(ctx context.Context, kubeconfig []byte) (string, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {

@@ -69,7 +69,6 @@ const (
 	defaultNamespace = "gridproxy"
 )
 
-// check finds mistakes in the command line.
 func (r *request) check(lifetimeGiven bool) error {
 	errs := []error{nameFault(r.cluster)}
 	wrong := func(when bool, format string, args ...any) {

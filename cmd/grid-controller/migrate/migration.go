@@ -146,7 +146,6 @@ func (m *migration) finish(ctx context.Context, written *apiext.CustomResourceDe
 	return nil
 }
 
-// say prints one line about a definition.
 func (m *migration) say(name, what string) { fmt.Fprintf(m.out, "%s: %s\n", name, what) }
 
 // did prints what was done, or what would be done.

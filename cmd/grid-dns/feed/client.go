@@ -18,7 +18,7 @@ import (
 // Config says where the daemon is, and who hears of what it says.
 type Config struct {
 	Socket string       // of the daemon
-	File   string       // what is known over a restart; "" = nothing is
+	File   string       // what is known over a restart
 	Addrs  []netip.Addr // of this server
 
 	Apply   func(*Contents)         // called for every change, one at a time
@@ -37,10 +37,10 @@ type Client struct {
 	moved chan struct{} // where this server answers has changed
 
 	mu        sync.Mutex
-	contents  *Contents // nil = nothing is known
+	contents  *Contents
 	connected bool
 	made      int   // connections
-	lost      error // why there is no connection, which was logged; nil = there is one
+	lost      error // why there is no connection, which was logged
 }
 
 // New makes a Client, which knows what the file has.
@@ -156,7 +156,7 @@ func (c *Client) follow(ctx context.Context) error {
 // progress is how far one connection is. Generations of two connections have nothing to do with
 // each other.
 type progress struct {
-	generation atomic.Uint64 // of the last update that was applied; 0 = none
+	generation atomic.Uint64 // of the last update that was applied
 	updated    chan struct{}
 }
 

@@ -33,5 +33,4 @@ func (f failures) and(a answer) failures {
 	return append(slices.Clip(f), a)
 }
 
-// condemn reports whether there are too many.
 func (f failures) condemn() bool { return len(f) >= failuresMax }

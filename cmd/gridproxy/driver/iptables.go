@@ -31,7 +31,6 @@ type chains struct {
 	names netfilter.Naming
 }
 
-// startChains makes the driver of mode iptables.
 func startChains(ctx context.Context, o options.Options, log *slog.Logger) (Running, error) {
 	return newChains(ctx, chainsConfig(o, log))
 }
@@ -59,7 +58,6 @@ func chainsConfig(o options.Options, log *slog.Logger) iptables.Config {
 	}
 }
 
-// names returns how chains are named.
 func names(o options.Options) netfilter.Naming {
 	if o.ServiceProxyName != "" {
 		return netfilter.GridNames
@@ -160,7 +158,6 @@ func (c chains) withoutAffinity() []string {
 	return all
 }
 
-// compareChains makes the shadow of mode iptables.
 func compareChains(ctx context.Context, o options.Options, log *slog.Logger) (*Shadow, error) {
 	tables, err := iptables.NewShadow(ctx, chainsConfig(o, log))
 	if err != nil {
@@ -189,7 +186,6 @@ func chainsLayer(s *iptables.Shadow) layer {
 	}
 }
 
-// cleanChains makes what removes chains.
 func cleanChains(_ context.Context, o options.Options, _ rules.Backend, removal *rules.Removal, log *slog.Logger) rules.Backend {
 	c := chainsConfig(o, log)
 	c.Removal = removal
@@ -211,7 +207,6 @@ func renderChains(w io.Writer, want rules.Ruleset, o options.Options) error {
 	return err
 }
 
-// evidenceOfChains reads the chains of both families.
 func evidenceOfChains(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	variant, err := o.Variant, error(nil)
 	if variant == "" || variant == netfilter.VariantAuto {

@@ -31,7 +31,6 @@ type servers struct {
 	retiring  bool
 }
 
-// startServers makes the driver of mode ipvs.
 func startServers(ctx context.Context, o options.Options, log *slog.Logger) (Running, error) {
 	below, err := startChains(ctx, o, log)
 	if err != nil {
@@ -167,7 +166,6 @@ func (o *retireObserver) Synced(r syncer.Result) {
 	}
 }
 
-// compareServers makes the shadow of mode ipvs.
 func compareServers(ctx context.Context, o options.Options, log *slog.Logger) (*Shadow, error) {
 	s, err := compareChains(ctx, o, log)
 	if err != nil {

@@ -20,8 +20,8 @@ const ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
 
 // Config is what a Server works with. All funcs must be safe for concurrent use.
 type Config struct {
-	Pending     func(rules.Family) time.Time // since when the oldest change waits to be written; zero = none waits
-	LastSuccess func(rules.Family) time.Time // end of the last successful sync; zero = none
+	Pending     func(rules.Family) time.Time // since when the oldest change waits to be written
+	LastSuccess func(rules.Family) time.Time // end of the last successful sync
 	Timeout     time.Duration                // a change that waits longer makes the family unhealthy
 	Families    rules.FamilySet              // of this machine, until the first run reports them
 
@@ -45,7 +45,7 @@ type Server struct {
 	ineligible atomic.Bool // false at first: the rules of the previous daemon are still in the kernel
 	ready      atomic.Bool
 	families   atomic.Pointer[families]
-	saved      atomic.Pointer[time.Time] // when the Snapshot of the last run was saved; nil = there was no run
+	saved      atomic.Pointer[time.Time] // when the Snapshot of the last run was saved
 	synced     rules.FamilySet           // at least once; only the syncing goroutine uses it
 }
 
@@ -271,8 +271,8 @@ type Checks struct {
 	Live, Ready bool // as /livez and /readyz
 	Eligible    bool // load balancers may send to this node
 	Families    map[rules.Family]FamilyStatus
-	Pending     time.Time     // the oldest change of a served family that waits to be written; zero = none waits
-	Progress    time.Time     // the last step of the sync in progress; zero = none is in progress
+	Pending     time.Time     // the oldest change of a served family that waits to be written
+	Progress    time.Time     // the last step of the sync in progress
 	Hangs       bool          // the sync in progress makes no progress any more, as for /livez
 	Timeout     time.Duration // a change that waits longer makes its family unhealthy
 }

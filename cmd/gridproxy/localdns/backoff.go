@@ -9,7 +9,7 @@ import (
 // backoff is what decides when queries go back to the DNS servers of this node. It is a value.
 type backoff struct {
 	left []time.Time // when queries left them, within leftPeriod
-	well time.Time   // since when they have been well without a break; zero = they are not
+	well time.Time   // since when they have been well without a break
 }
 
 // observed returns b after a look at the servers. well means that queries could go there: the

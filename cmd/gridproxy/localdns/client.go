@@ -18,7 +18,7 @@ type peer struct {
 	state Client
 	acked uint64 // the generation that it reported
 	last  dnsfeed.Report
-	stuck error // why nothing more is sent to it; nil = updates are sent
+	stuck error // why nothing more is sent to it
 }
 
 // published notes that there is a later generation, with more than large Services.
@@ -78,7 +78,7 @@ func (s *Server) tell(ctx context.Context, conn net.Conn) error {
 	var backlog dnsfeed.Backlog
 	for {
 		view, generation, next := s.latest()
-		var rested <-chan time.Time // when a large Service may be sent; nil = none waits
+		var rested <-chan time.Time // when a large Service may be sent
 		if generation > 0 {
 			u, again := backlog.Next(view, time.Now())
 			if !u.Empty() {

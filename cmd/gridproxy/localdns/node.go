@@ -42,8 +42,8 @@ type Node struct {
 	server     *Server
 	redirector *Redirector
 	inKernel   *dnsredirect.Redirect
-	decided    atomic.Pointer[map[types.UID][]string] // the topology keys that the last sync read; nil = none yet
-	lacking    atomic.Pointer[rules.FamilySet]        // what WithoutMatch returned after a sync; nil = no sync yet
+	decided    atomic.Pointer[map[types.UID][]string] // the topology keys that the last sync read
+	lacking    atomic.Pointer[rules.FamilySet]        // what WithoutMatch returned after a sync
 	names      atomic.Pointer[NameCounts]             // of what was decided last
 	missing    bool                                   // the cluster's DNS has no address; of keepDeciding
 	ending     sync.WaitGroup                         // of endFlows

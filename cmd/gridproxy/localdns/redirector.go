@@ -46,7 +46,7 @@ type RedirectorConfig struct {
 type Path struct {
 	Addr  netip.Addr // of the DNS servers of this node
 	Local bool       // queries go there
-	Why   string     // they should not; "" = they should
+	Why   string     // queries do not go there
 	Since time.Time
 
 	Unasked   bool          // no query comes: the cluster's DNS has no cluster IP of the family
@@ -76,7 +76,7 @@ type Redirector struct {
 	settled  rules.FamilySet // the same, and Switched was called with the first path
 	renewed  time.Time
 	pending  []Path // to call Switched with, once the kernel leads so
-	failed   string // the error of the last try, which was logged; "" = it succeeded
+	failed   string // the error of the last try, which was logged
 }
 
 // NewRedirector leads nothing yet.
@@ -258,7 +258,6 @@ func (k *Redirector) lead(paths []Path, entries []dnsredirect.Entry, leave rules
 	k.led, k.left, k.renewed = entries, leave, time.Now()
 }
 
-// lastOfEach returns the last path of each family.
 func lastOfEach(paths []Path) (last []Path) {
 	for i, p := range paths {
 		if !slices.ContainsFunc(paths[i+1:], func(later Path) bool { return later.Addr == p.Addr }) {

@@ -33,7 +33,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	view       dnsview.View
-	generation uint64        // of view; 0 = no view yet
+	generation uint64        // of view
 	due        uint64        // the last generation that changed more than large Services
 	published  time.Time     // of due
 	next       chan struct{} // closed by the next Publish
@@ -110,7 +110,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// attend serves one connection.
 func (s *Server) attend(ctx context.Context, conn net.Conn) {
 	defer conn.Close() //nolint:errcheck // the client has closed it, or is to end
 	pid, err := allowed(conn)

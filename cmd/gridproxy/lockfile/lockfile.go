@@ -22,7 +22,7 @@ const (
 // HeldError means that another process has the lock.
 type HeldError struct {
 	Path   string
-	Holder string // as that process describes itself; "" = it does not
+	Holder string // as that process describes itself
 }
 
 func (e HeldError) Error() string {

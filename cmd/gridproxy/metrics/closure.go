@@ -19,7 +19,7 @@ type closureMetrics struct {
 
 	counted closureCounts
 	ports   []*topology.ServicePort // that were counted
-	self    labels.Set              // this node's when they were; nil = it was unknown
+	self    labels.Set              // this node's when they were
 }
 
 // closureCounts are sums over the Services of a View.

@@ -10,7 +10,7 @@ type DNS struct {
 	Unnamed    int     // endpoints that have no names, because DNS has only so many of one Service
 	Warnings   int     // Services with something that is left out
 	Servers    int     // grid-dns that are connected
-	Lag        float64 // seconds for which the last of them has answered from older names; 0 = none does
+	Lag        float64 // seconds for which the last of them has answered from older names
 }
 
 // DNSPath is where queries of one family go.

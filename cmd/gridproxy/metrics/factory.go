@@ -48,7 +48,6 @@ func (f factory) gaugesOf(name, help, label string, now map[string]func() float6
 	}
 }
 
-// number returns 1 for true, and 0 for false.
 func number(holds bool) float64 {
 	if holds {
 		return 1

@@ -74,8 +74,8 @@ type kernelMetrics struct {
 	verifyPeriod                prometheus.Gauge
 	flowsDuration               prometheus.Histogram
 	flowsDeleted, flowsOutlived prometheus.Counter
-	servers                     *serverMetrics // nil = no virtual servers
-	shadow                      *shadowMetrics // nil = no shadow
+	servers                     *serverMetrics
+	shadow                      *shadowMetrics
 }
 
 func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
@@ -302,7 +302,7 @@ func (m apiProxyMetric) Collect(all chan<- prometheus.Metric) {
 type Saved struct {
 	Writes  int
 	Bytes   int64     // of the last write
-	Last    time.Time // the last write; zero = none
+	Last    time.Time // the last write
 	Failing bool      // the last attempt failed
 }
 

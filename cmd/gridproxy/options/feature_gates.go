@@ -115,7 +115,6 @@ func (v gatesValue) Set(text string) error {
 	return err
 }
 
-// setDefault sets the gates that are not set yet.
 func (v gatesValue) setDefault(text string) error {
 	gates, err := parseFeatureGates(text)
 	if err == nil {

@@ -135,7 +135,6 @@ func (o *Options) addDaemon(fs *pflag.FlagSet) {
 	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "verbosity of the log: 0 what an operator must know, 4 every sync, higher values for client-go")
 }
 
-// addServers declares the flags about the daemon's HTTP servers.
 func (o *Options) addServers(fs *pflag.FlagSet) {
 	healthz, metrics := newBind(&o.HealthzBindAddress, &o.HealthzPort), newBind(&o.MetricsBindAddress, &o.MetricsPort)
 	fs.Var(bindAddress{healthz}, "healthz-bind-address", "address of /healthz, /livez and /readyz; empty: not served")

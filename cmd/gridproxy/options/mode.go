@@ -23,8 +23,8 @@ type modeFlags struct {
 	periods func(*Options) *Periods
 	fields  []string // of the configuration file that only this mode has; one that ends in a dot is a prefix
 	parts   []Part   // the texts that make up its rules; none = there is one text
-	alone   string   // why it cannot run beside another proxy; "" = it can
-	gate    string   // the feature gate of kube-proxy that allows it; "" = none
+	alone   string   // why it cannot run beside another proxy
+	gate    string   // the feature gate of kube-proxy that allows it
 }
 
 // table returns the flags of every mode. The first is the default.

@@ -18,7 +18,7 @@ type Options struct {
 	// Where Services, EndpointSlices and Nodes come from, and for which node.
 	NodeName   string
 	Kubeconfig string   // "" without Master and Manifests = in-cluster
-	Master     string   // API server that replaces the one of Kubeconfig; "" = none
+	Master     string   // API server that replaces the one of Kubeconfig
 	APIServers []string // HOST:PORT, tried in order, with the credentials of a Pod
 	Manifests  []string // files, directories, "-" = standard input
 	KubeQPS    float32
@@ -58,9 +58,9 @@ type Options struct {
 	MetricsBindAddress string // "" = no server
 	HealthzPort        uint16 // of a HealthzBindAddress that is given without a port; 0 = no server
 	MetricsPort        uint16
-	StateDir           string        // folder of the state that is enforced without API server; "" = none
-	ReconnectGrace     time.Duration // how long endpoints that turn not ready in a wave are held; 0 = not
-	StatusSocket       string        // path of the unix socket of `gridproxy status`; "" = none
+	StateDir           string        // folder of the state that is enforced without API server
+	ReconnectGrace     time.Duration // how long endpoints that turn not ready in a wave are held
+	StatusSocket       string        // path of the unix socket of `gridproxy status`
 	BindHardFail       bool          // end if a server cannot listen
 	OOMScoreAdj        *int16        // of this process; nil = stays as it is
 	Profiling          bool
@@ -75,7 +75,7 @@ type Options struct {
 	Ignored       []IgnoredFlag // flags of kube-proxy without effect here
 
 	// Output of the other commands.
-	FromState string           // render and explain only: file of a saved state; "" = none
+	FromState string           // render and explain only: file of a saved state
 	Family    netfilter.Family // render only
 	Part      Part             // render only; "" = all
 	Names     bool             // render only: what DNS says, instead of rules

@@ -85,7 +85,6 @@ func (l *list[T]) Set(text string) error {
 	return err
 }
 
-// oneOf parses one of a few words.
 func oneOf[T ~string](words ...T) func(string) (T, error) {
 	return func(text string) (T, error) {
 		if slices.Contains(words, T(text)) {

@@ -52,7 +52,7 @@ type Config struct {
 // Publisher is an Observer of the syncer that keeps what the last run found, and serves it.
 type Publisher struct {
 	config Config
-	last   atomic.Pointer[found] // what runs have found; nil = no run has ended
+	last   atomic.Pointer[found] // what runs have found
 }
 
 // found is what runs have found.
@@ -199,7 +199,6 @@ func suspicion(s otherproxy.State) *OtherProxy {
 	return &OtherProxy{Since: s.Evidence.Since, Message: excerpt.Message(s.Evidence.Message())}
 }
 
-// now returns the answer at this moment.
 func (p *Publisher) now() Status {
 	var s Status
 	if last := p.last.Load(); last != nil {

@@ -57,8 +57,8 @@ type Node struct {
 
 // Knowledge is how current the known state of the cluster is.
 type Knowledge struct {
-	Snapshot   time.Time `json:"snapshot,omitzero"`  // when a run last took up a Snapshot; zero = there was none yet
-	LostSince  time.Time `json:"lostSince,omitzero"` // since when the source cannot be read; zero = it can
+	Snapshot   time.Time `json:"snapshot,omitzero"`  // when a run last took up a Snapshot
+	LostSince  time.Time `json:"lostSince,omitzero"` // since when the source cannot be read
 	LostReason string    `json:"lostReason,omitempty"`
 	HeldBack   bool      `json:"heldBack"` // the API server's list is held back
 	// HeldEndpoints are used although they are not ready: they turned so in a wave when the API server
@@ -90,8 +90,8 @@ type HeldEndpoint struct {
 type Sync struct {
 	Live     bool      `json:"live"`              // as /livez
 	Ready    bool      `json:"ready"`             // as /readyz
-	Pending  time.Time `json:"pending,omitzero"`  // the oldest change that waits to be written; zero = none waits
-	LastStep time.Time `json:"lastStep,omitzero"` // of the sync in progress; zero = none is in progress
+	Pending  time.Time `json:"pending,omitzero"`  // the oldest change that waits to be written
+	LastStep time.Time `json:"lastStep,omitzero"` // of the sync in progress
 	Hangs    bool      `json:"hangs"`             // the sync in progress makes no progress any more
 	// LimitSeconds is how long a change may wait.
 	LimitSeconds float64 `json:"limitSeconds"`
@@ -114,7 +114,7 @@ type Family struct {
 	Name    string    `json:"name"`             // IPv4 or IPv6
 	State   string    `json:"state"`            // as in the metric gridproxy_family_state; StateStarting
 	Reason  string    `json:"reason,omitempty"` // why it failed or is left out
-	Synced  time.Time `json:"synced,omitzero"`  // when it was last written; zero = never
+	Synced  time.Time `json:"synced,omitzero"`  // when it was last written
 	Healthy bool      `json:"healthy"`          // no change has waited for too long
 }
 

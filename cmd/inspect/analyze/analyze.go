@@ -105,12 +105,10 @@ func sorted(s topology.Snapshot) topology.Snapshot {
 	return s
 }
 
-// add notes a finding about a Service.
 func (a *analysis) add(code string, svc *corev1.Service, texts func() (problem, remedy string)) {
 	a.found[code] = append(a.found[code], raw{Object{"Service", svc.Namespace, svc.Name}, texts})
 }
 
-// addNode notes a finding about a Node.
 func (a *analysis) addNode(code, node string, texts func() (problem, remedy string)) {
 	a.found[code] = append(a.found[code], raw{Object{Kind: "Node", Name: node}, texts})
 }

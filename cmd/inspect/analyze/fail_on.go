@@ -14,7 +14,6 @@ type FailOn string
 
 const never FailOn = "never"
 
-// values returns the values that --fail-on may have.
 func (FailOn) values() []string {
 	var all []string
 	for _, s := range Severities() {

@@ -38,7 +38,6 @@ func gridAnnotations(k gridspec.Kind) []string {
 	return all
 }
 
-// gridMistakes finds what is wrong with Grids.
 func (a *analysis) gridMistakes() {
 	known := map[string]*gridspec.NodeLabels{} // by key
 	services := a.serviceNames()

@@ -20,7 +20,7 @@ type Subject struct {
 	Service   string   `json:"service"` // namespace/name
 	Node      string   `json:"node"`
 	NodeKnown bool     `json:"nodeKnown"` // the source has a Node object for it
-	Unit      string   `json:"unit"`      // the node's unit under Keys, "key=value"; "" = none
+	Unit      string   `json:"unit"`      // the node's unit under Keys, "key=value"
 	Closed    bool     `json:"closed"`
 	Keys      []string `json:"keys"`
 	Policy    string   `json:"policy"`
@@ -58,7 +58,7 @@ func (p Port) String() string {
 type Endpoint struct {
 	Address string `json:"address"` // ip:port
 	Node    string `json:"node"`    // "" = the EndpointSlice does not say
-	Unit    string `json:"unit"`    // its node's unit under the Service's keys; "" = none
+	Unit    string `json:"unit"`    // its node's unit under the Service's keys
 	Kept    bool   `json:"kept"`
 	Reason  string `json:"reason,omitempty"` // why it is dropped, or what limits its use
 }

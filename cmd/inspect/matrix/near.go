@@ -30,7 +30,6 @@ func comparePositions(a, b position) int {
 
 func newNear(all []*topology.Slice) nearEndpoints { return nearEndpoints{all: all} }
 
-// each calls add with every endpoint.
 func (n *nearEndpoints) each(add func(position, topology.SliceEndpoint)) {
 	for i, slice := range n.all {
 		for j, e := range slice.Endpoints {

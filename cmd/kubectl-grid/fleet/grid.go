@@ -34,7 +34,7 @@ type Grid struct {
 	// Conditions are those that need attention, with their reasons.
 	Conditions []string `json:"conditions,omitempty"`
 
-	problem string // why the exit code is 1; "" = nothing
+	problem string // why the exit code is 1
 }
 
 // NewGrid returns the row of a Grid.

@@ -26,7 +26,6 @@ func Runs(node *corev1.Node) bool {
 	return os == "" || os == "linux"
 }
 
-// newNode returns the row of a Node.
 func newNode(node *corev1.Node, keys []string, a Answer) Node {
 	row := Node{Name: node.Name, Units: map[string]string{}, Daemon: Judge(node, a), Ready: string(corev1.ConditionUnknown)}
 	for _, key := range keys {
