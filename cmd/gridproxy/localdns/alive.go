@@ -28,14 +28,14 @@ func (c Client) answered(at netip.AddrPort) Answers {
 // Answers are the last times at which queries were answered, over each network.
 type Answers struct{ UDP, TCP time.Time }
 
-// OwnAnswers are the last answers to the daemon's own queries.
-type OwnAnswers struct {
+// ownAnswers are the last answers to the daemon's own queries.
+type ownAnswers struct {
 	Answers
 	WrongUDP, WrongTCP bool // the last one was wrong
 }
 
-// WhyNot returns why DNS must not be left to the DNS servers at an address, or "" if it may be.
-func WhyNot(now time.Time, at netip.AddrPort, clients []Client, own OwnAnswers) string {
+// whyNot returns why DNS must not be left to the DNS servers at an address, or "" if it may be.
+func whyNot(now time.Time, at netip.AddrPort, clients []Client, own ownAnswers) string {
 	serving := slices.DeleteFunc(slices.Clone(clients), func(c Client) bool { return !slices.Contains(c.Serving, at) })
 	if len(serving) == 0 {
 		return "no DNS server of this node serves there"

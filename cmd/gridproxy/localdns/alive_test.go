@@ -15,8 +15,8 @@ func TestWhyNot(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	at := netip.MustParseAddrPort("169.254.20.12:53")
 	well := Client{Reported: ago(time.Second), Serving: []netip.AddrPort{at}}
-	fresh := OwnAnswers{Answers: Answers{UDP: ago(time.Second), TCP: ago(time.Second)}}
-	own := func(udp, tcp time.Time) OwnAnswers { return OwnAnswers{Answers: Answers{UDP: udp, TCP: tcp}} }
+	fresh := ownAnswers{Answers: Answers{UDP: ago(time.Second), TCP: ago(time.Second)}}
+	own := func(udp, tcp time.Time) ownAnswers { return ownAnswers{Answers: Answers{UDP: udp, TCP: tcp}} }
 	busy := well // it answers others
 	busy.Answered = []Answers{{UDP: ago(time.Second), TCP: ago(time.Second)}}
 	overUDP := well
@@ -26,7 +26,7 @@ func TestWhyNot(t *testing.T) {
 	wrong.WrongUDP = true
 	for name, c := range map[string]struct {
 		clients []Client
-		answers OwnAnswers
+		answers ownAnswers
 		want    string // part of the reason; "" = it is alive
 	}{
 		"one that is well":                {[]Client{well}, fresh, ""},
@@ -41,17 +41,17 @@ func TestWhyNot(t *testing.T) {
 		"no answer over UDP":              {[]Client{well}, own(ago(4*time.Second), now), "not answered over UDP for 4s"},
 		"no answer over TCP yet":          {[]Client{well}, own(now, time.Time{}), "not answered over TCP yet"},
 		"a clock that was put back":       {[]Client{{Reported: now.Add(time.Hour), Serving: well.Serving}}, fresh, ""},
-		"no answer over either":           {[]Client{well}, OwnAnswers{}, "not answered over UDP yet"},
+		"no answer over either":           {[]Client{well}, ownAnswers{}, "not answered over UDP yet"},
 		"an old answer over TCP":          {[]Client{well}, own(now, ago(time.Minute)), "over TCP for 1m0s"},
 		"the only one hangs":              {[]Client{{Reported: ago(time.Minute), Serving: well.Serving}}, fresh, "not reported"},
 		"slow, but it answers others":     {[]Client{busy}, slow, ""},
 		"slow, and TCP hangs":             {[]Client{overUDP}, slow, "over TCP for 1m0s"},
 		"one of two answers nobody":       {[]Client{busy, well}, slow, "over UDP for 1m0s"},
 		"wrong, and it answers others":    {[]Client{busy}, wrong, "over UDP for 1m0s"},
-		"slow, and it does not serve yet": {[]Client{busy}, OwnAnswers{}, "not answered over UDP yet"},
+		"slow, and it does not serve yet": {[]Client{busy}, ownAnswers{}, "not answered over UDP yet"},
 		"answers where none serves":       {[]Client{}, fresh, "no DNS server"},
 	} {
-		got := WhyNot(now, at, c.clients, c.answers)
+		got := whyNot(now, at, c.clients, c.answers)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}

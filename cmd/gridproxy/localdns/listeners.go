@@ -32,7 +32,7 @@ func (n *Node) keepLooking(ctx context.Context) {
 			n.config.Log.Debug(err.Error())
 			continue
 		}
-		text := DescribeStrangers(Strangers(all, n.server.Clients()))
+		text := describeOthers(otherListeners(all, n.server.Clients()))
 		if text == last && text != reported {
 			if reported = text; text != "" {
 				n.config.Report(slog.LevelError, "DNSAddressTaken", text)
@@ -42,9 +42,9 @@ func (n *Node) keepLooking(ctx context.Context) {
 	}
 }
 
-// Strangers returns the listeners that are not of the DNS servers of this node. Where this
+// otherListeners returns the listeners that are not of the DNS servers of this node. Where this
 // process cannot see who has a socket open, each DNS server may have one of each kind.
-func Strangers(all []dnsredirect.Listener, clients []Client) (strangers []dnsredirect.Listener) {
+func otherListeners(all []dnsredirect.Listener, clients []Client) (others []dnsredirect.Listener) {
 	isClient := func(pid int) bool {
 		return pid > 0 && slices.ContainsFunc(clients, func(c Client) bool { return c.PID == pid })
 	}
@@ -55,7 +55,7 @@ func Strangers(all []dnsredirect.Listener, clients []Client) (strangers []dnsred
 		case isClient(l.PID):
 			unseen[kind]++
 		case l.PID > 0:
-			strangers = append(strangers, l)
+			others = append(others, l)
 		}
 	}
 	for _, l := range all {
@@ -63,16 +63,16 @@ func Strangers(all []dnsredirect.Listener, clients []Client) (strangers []dnsred
 			continue
 		}
 		if unseen[l]++; unseen[l] > len(clients) {
-			strangers = append(strangers, l)
+			others = append(others, l)
 		}
 	}
-	return strangers
+	return others
 }
 
-// DescribeStrangers returns what is wrong and what to do, or "" if there are no strangers.
-func DescribeStrangers(strangers []dnsredirect.Listener) string {
+// describeOthers returns what is wrong and what to do, or "" without others.
+func describeOthers(others []dnsredirect.Listener) string {
 	var words []string
-	for _, l := range strangers {
+	for _, l := range others {
 		who := "a process that this one cannot see (ss -lnp shows it)"
 		if l.PID > 0 {
 			who = fmt.Sprintf("process %d (%s)", l.PID, l.Program)

@@ -32,7 +32,7 @@ func TestStrangers(t *testing.T) {
 		{"a server that is seen, and a socket that is not", []dnsredirect.Listener{l("udp", 7, "grid-dns"), l("udp", 0, "")}, []Client{{PID: 7}},
 			head + "a process that this one cannot see (ss -lnp shows it) has 169.254.20.12:53 over udp" + tail},
 	} {
-		if got := DescribeStrangers(Strangers(c.all, c.clients)); got != c.want {
+		if got := describeOthers(otherListeners(c.all, c.clients)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}

@@ -40,7 +40,7 @@ type NodeConfig struct {
 type Node struct {
 	config     NodeConfig
 	server     *Server
-	redirector *Redirector
+	redirector *redirector
 	inKernel   *dnsredirect.Redirect
 	decided    atomic.Pointer[map[types.UID][]string] // the topology keys that the last sync read
 	lacking    atomic.Pointer[rules.FamilySet]        // what WithoutMatch returned after a sync
@@ -69,7 +69,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 	prepare(redirect, c.Options.Addresses)
 	n := &Node{config: c, inKernel: redirect, flows: map[rules.Family]*sync.Mutex{rules.IPv4: {}, rules.IPv6: {}}}
 	n.server = NewServer(Config{Node: c.NodeName, Domain: c.Options.Domain, Service: c.Options.Service, Log: c.Log})
-	n.redirector = NewRedirector(RedirectorConfig{
+	n.redirector = newRedirector(redirectorConfig{
 		Server: n.server, Addrs: c.Options.Addresses, Domain: c.Options.Domain, Switch: redirect, Always: always, Log: c.Log,
 		Prevents: n.prevents, Switched: n.switched,
 	})
@@ -77,7 +77,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 }
 
 // prepare prepares all families, before any rule names their sets. What fails now is reported, and
-// tried again, by the Redirector.
+// tried again, by the redirector.
 func prepare(redirect *dnsredirect.Redirect, addrs []netip.Addr) {
 	for _, addr := range addrs {
 		_ = redirect.Prepare(rules.FamilyOf(addr))

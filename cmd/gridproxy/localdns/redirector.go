@@ -16,20 +16,20 @@ import (
 	"gridproxy/rules/dnsredirect"
 )
 
-// Switch leads queries to the DNS servers of this node: a dnsredirect.Redirect.
-type Switch interface {
+// queryRedirect leads queries to the DNS servers of this node: a dnsredirect.Redirect.
+type queryRedirect interface {
 	Prepare(rules.Family) error // what the kernel needs for one family, again
 	// Lead leads exactly these entries, and leaves some families as they are. It returns the families
 	// for which that failed.
 	Lead(entries []dnsredirect.Entry, leave rules.FamilySet) (failed rules.FamilySet, err error)
 }
 
-// RedirectorConfig is what a Redirector decides with.
-type RedirectorConfig struct {
+// redirectorConfig is what a redirector decides with.
+type redirectorConfig struct {
 	Server *Server
 	Addrs  []netip.Addr // of the DNS servers of this node, at most one of each family
 	Domain string
-	Switch Switch
+	Switch queryRedirect
 	Always bool // --dns-when-away refuse: queries are led there whether anything answers or not
 
 	// Prevents is why rules do not lead queries of a family there; "" = they do. nil = they always do.
@@ -55,15 +55,15 @@ type Path struct {
 	Switches  int           // how often they went elsewhere than before
 }
 
-// Redirector leads queries to the DNS servers of this node while these are well.
-type Redirector struct {
-	config RedirectorConfig
+// redirector leads queries to the DNS servers of this node while these are well.
+type redirector struct {
+	config redirectorConfig
 	asked  chan struct{} // there are new answers, or other entries
 
 	mu      sync.Mutex
 	entries []dnsredirect.Entry
 	known   bool // entries were set
-	answers map[netip.Addr]OwnAnswers
+	answers map[netip.Addr]ownAnswers
 	paths   []Path // as last led, in the order of Addrs
 	backoff map[netip.Addr]backoff
 	cannot  map[netip.Addr]string // why Prepare failed
@@ -79,8 +79,8 @@ type Redirector struct {
 	failed   string // the error of the last try, which was logged
 }
 
-// NewRedirector leads nothing yet.
-func NewRedirector(c RedirectorConfig) *Redirector {
+// newRedirector leads nothing yet.
+func newRedirector(c redirectorConfig) *redirector {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -90,7 +90,7 @@ func NewRedirector(c RedirectorConfig) *Redirector {
 	if c.Prevents == nil {
 		c.Prevents = func(rules.Family) string { return "" }
 	}
-	k := &Redirector{config: c, asked: make(chan struct{}, 1), answers: map[netip.Addr]OwnAnswers{}, backoff: map[netip.Addr]backoff{}, cannot: map[netip.Addr]string{}, prepared: map[netip.Addr]preparation{}}
+	k := &redirector{config: c, asked: make(chan struct{}, 1), answers: map[netip.Addr]ownAnswers{}, backoff: map[netip.Addr]backoff{}, cannot: map[netip.Addr]string{}, prepared: map[netip.Addr]preparation{}}
 	for _, addr := range c.Addrs {
 		k.paths = append(k.paths, Path{Addr: addr, Why: "the daemon starts", Since: time.Now()})
 	}
@@ -99,7 +99,7 @@ func NewRedirector(c RedirectorConfig) *Redirector {
 
 // SetEntries sets the addresses at which clients ask the cluster's DNS. Safe for concurrent
 // use.
-func (k *Redirector) SetEntries(all []dnsredirect.Entry) {
+func (k *redirector) SetEntries(all []dnsredirect.Entry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.known || !slices.Equal(k.entries, all) {
@@ -109,20 +109,20 @@ func (k *Redirector) SetEntries(all []dnsredirect.Entry) {
 }
 
 // Entries returns the entries that were set last. Safe for concurrent use.
-func (k *Redirector) Entries() []dnsredirect.Entry {
+func (k *redirector) Entries() []dnsredirect.Entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.entries
 }
 
 // Paths returns where queries go now, by address. Safe for concurrent use.
-func (k *Redirector) Paths() []Path {
+func (k *redirector) Paths() []Path {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.paths)
 }
 
-func (k *Redirector) wake() {
+func (k *redirector) wake() {
 	select {
 	case k.asked <- struct{}{}:
 	default:
@@ -131,7 +131,7 @@ func (k *Redirector) wake() {
 
 // Run leads until ctx ends. The entries stay then: they end automatically, or the next daemon
 // renews them.
-func (k *Redirector) Run(ctx context.Context) {
+func (k *redirector) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	for _, addr := range k.config.Addrs {
@@ -163,7 +163,7 @@ func (k *Redirector) Run(ctx context.Context) {
 
 // undecided returns the families that keep what the last daemon led. This one has led nothing
 // there since it has names, and the DNS servers of this node may still be about to connect.
-func (k *Redirector) undecided(entries []dnsredirect.Entry, since time.Duration) rules.FamilySet {
+func (k *redirector) undecided(entries []dnsredirect.Entry, since time.Duration) rules.FamilySet {
 	var all rules.FamilySet
 	for _, addr := range k.config.Addrs {
 		f := rules.FamilyOf(addr)
@@ -176,7 +176,7 @@ func (k *Redirector) undecided(entries []dnsredirect.Entry, since time.Duration)
 }
 
 // hasEntries reports whether the addresses of the cluster's DNS are known, even if it has none.
-func (k *Redirector) hasEntries() bool {
+func (k *redirector) hasEntries() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.known
@@ -184,7 +184,7 @@ func (k *Redirector) hasEntries() bool {
 
 // firstDecided returns the paths to the cluster's DNS that are decided for the first time. What
 // the last daemon led there ends now.
-func (k *Redirector) firstDecided(paths []Path, leave rules.FamilySet) (first []Path) {
+func (k *redirector) firstDecided(paths []Path, leave rules.FamilySet) (first []Path) {
 	for _, p := range paths {
 		f := rules.FamilyOf(p.Addr)
 		if !leave[f] && !k.settled[f] && !p.Local && !p.Prevented {
@@ -196,7 +196,7 @@ func (k *Redirector) firstDecided(paths []Path, leave rules.FamilySet) (first []
 }
 
 // due reports whether it is time to renew, or the kernel could not be made to lead.
-func (k *Redirector) due() bool { return time.Since(k.renewed) >= dnsredirect.Renew }
+func (k *redirector) due() bool { return time.Since(k.renewed) >= dnsredirect.Renew }
 
 // preparation is how Prepare went for a family.
 type preparation struct {
@@ -206,7 +206,7 @@ type preparation struct {
 
 // prepare makes again what the kernel needs, when that is due. A family for which this fails is not
 // led, the other one is; where queries are led there always, it stays as it is.
-func (k *Redirector) prepare() {
+func (k *redirector) prepare() {
 	if !k.due() {
 		return
 	}
@@ -232,7 +232,7 @@ func (k *Redirector) prepare() {
 }
 
 // lead makes the kernel lead as decided, if that is not so or has to be renewed.
-func (k *Redirector) lead(paths []Path, entries []dnsredirect.Entry, leave rules.FamilySet) {
+func (k *redirector) lead(paths []Path, entries []dnsredirect.Entry, leave rules.FamilySet) {
 	changed := slices.Concat(k.pending, k.note(paths, time.Now()), k.firstDecided(paths, leave))
 	if len(changed) == 0 && slices.Equal(entries, k.led) && leave == k.left && !k.due() {
 		return
@@ -268,7 +268,7 @@ func lastOfEach(paths []Path) (last []Path) {
 }
 
 // decide returns where queries are to go, and the entries for it.
-func (k *Redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
+func (k *redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
 	clients := k.config.Server.Clients()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -276,7 +276,7 @@ func (k *Redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
 	var entries []dnsredirect.Entry
 	for _, before := range k.paths {
 		addr := before.Addr
-		p := k.nextPath(before, WhyNot(now, netip.AddrPortFrom(addr, dnsredirect.Port), clients, k.answers[addr]), now)
+		p := k.nextPath(before, whyNot(now, netip.AddrPortFrom(addr, dnsredirect.Port), clients, k.answers[addr]), now)
 		if p.Local {
 			entries = append(entries, dnsredirect.OfFamily(k.entries, addr.Is6())...)
 		}
@@ -286,12 +286,12 @@ func (k *Redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
 	return paths, entries
 }
 
-// nextPath returns where queries of one family are to go. before is where they go now, and whyNot
+// nextPath returns where queries of one family are to go. before is where they go now, and fault
 // is that of the DNS servers there. It is called with the lock held.
-func (k *Redirector) nextPath(before Path, whyNot string, now time.Time) Path {
+func (k *redirector) nextPath(before Path, fault string, now time.Time) Path {
 	addr, family := before.Addr, rules.FamilyOf(before.Addr)
 	p := Path{Addr: addr, Since: now, Why: cmp.Or(k.cannot[addr], k.config.Prevents(family))}
-	k.backoff[addr] = k.backoff[addr].observed(now, whyNot == "" && p.Why == "")
+	k.backoff[addr] = k.backoff[addr].observed(now, fault == "" && p.Why == "")
 	back := k.backoff[addr]
 	switch {
 	case p.Why != "":
@@ -300,8 +300,8 @@ func (k *Redirector) nextPath(before Path, whyNot string, now time.Time) Path {
 		p.Why = "the cluster IP of the cluster's DNS is not known yet"
 	case len(dnsredirect.OfFamily(k.entries, addr.Is6())) == 0:
 		p.Unasked, p.Why = true, fmt.Sprintf("no query comes over %s: the cluster's DNS has no %s cluster IP with port %d", family, family, dnsredirect.Port)
-	case k.config.Always || whyNot != "":
-		p.Local, p.Why = k.config.Always, whyNot
+	case k.config.Always || fault != "":
+		p.Local, p.Why = k.config.Always, fault
 	case !before.Local && back.wait(now) > 0:
 		p.Wait, p.Why = back.wait(now), back.describe(now)
 	default:
@@ -311,7 +311,7 @@ func (k *Redirector) nextPath(before Path, whyNot string, now time.Time) Path {
 }
 
 // note takes the paths over, and returns those that lead elsewhere than before, or cannot any more.
-func (k *Redirector) note(paths []Path, now time.Time) (changed []Path) {
+func (k *redirector) note(paths []Path, now time.Time) (changed []Path) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, p := range paths {
@@ -334,7 +334,7 @@ func (k *Redirector) note(paths []Path, now time.Time) (changed []Path) {
 }
 
 // keepAsking asks one address over one network, while a DNS server serves there.
-func (k *Redirector) keepAsking(ctx context.Context, network string, addr netip.Addr) {
+func (k *redirector) keepAsking(ctx context.Context, network string, addr netip.Addr) {
 	at := netip.AddrPortFrom(addr, dnsredirect.Port)
 	tick := time.NewTicker(askPeriod)
 	defer tick.Stop()
@@ -359,12 +359,12 @@ func (k *Redirector) keepAsking(ctx context.Context, network string, addr netip.
 	}
 }
 
-func (k *Redirector) served(at netip.AddrPort) bool {
+func (k *redirector) served(at netip.AddrPort) bool {
 	return slices.ContainsFunc(k.config.Server.Clients(), func(c Client) bool { return slices.Contains(c.Serving, at) })
 }
 
 // answered notes an answer to an own query, a right or a wrong one.
-func (k *Redirector) answered(network string, addr netip.Addr, right bool) {
+func (k *redirector) answered(network string, addr netip.Addr, right bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	a := k.answers[addr]

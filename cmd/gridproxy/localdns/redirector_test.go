@@ -152,7 +152,7 @@ func TestAsk(t *testing.T) {
 func TestRedirector(t *testing.T) {
 	f, s, to := newFeed(t), newNameServer(t), &recordedSwitch{}
 	want := []dnsredirect.Entry{{Addr: netip.MustParseAddr("10.96.0.10"), Proto: corev1.ProtocolUDP}}
-	k := NewRedirector(RedirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Domain: "cluster.local", Switch: to})
+	k := newRedirector(redirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Domain: "cluster.local", Switch: to})
 	k.SetEntries(want)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -205,7 +205,7 @@ func (r *reader) keepReporting(at netip.AddrPort) (stop func()) {
 }
 
 // leadAsDecided is one turn of Run, long after the start.
-func leadAsDecided(k *Redirector) {
+func leadAsDecided(k *redirector) {
 	k.prepare()
 	paths, entries := k.decide(time.Now())
 	k.lead(paths, entries, k.undecided(entries, startGrace))
@@ -217,7 +217,7 @@ func TestStartByFamily(t *testing.T) {
 	v4 := dnsredirect.Entry{Addr: netip.MustParseAddr("10.96.0.10"), Proto: corev1.ProtocolUDP}
 	v6 := dnsredirect.Entry{Addr: netip.MustParseAddr("fd00:96::10"), Proto: corev1.ProtocolUDP}
 	to := &recordedSwitch{led: []dnsredirect.Entry{v4, v6}}
-	k := NewRedirector(RedirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{netip.MustParseAddr("169.254.20.12"), netip.MustParseAddr("fd00:6772:6964::12")}, Switch: to})
+	k := newRedirector(redirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{netip.MustParseAddr("169.254.20.12"), netip.MustParseAddr("fd00:6772:6964::12")}, Switch: to})
 	for _, step := range []struct {
 		what          string
 		entries, want []dnsredirect.Entry
@@ -244,7 +244,7 @@ func TestStartByFamily(t *testing.T) {
 func TestNeverServed(t *testing.T) {
 	var switched []Path
 	addr := netip.MustParseAddr("169.254.20.12")
-	k := NewRedirector(RedirectorConfig{
+	k := newRedirector(redirectorConfig{
 		Server: NewServer(Config{}), Addrs: []netip.Addr{addr}, Switch: &recordedSwitch{},
 		Switched: func(p Path) { switched = append(switched, p) },
 	})
@@ -269,7 +269,7 @@ func TestNeverServed(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	to := &recordedSwitch{}
 	addr := netip.MustParseAddr("169.254.20.12")
-	k := NewRedirector(RedirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{addr}, Switch: to, Always: true})
+	k := newRedirector(redirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{addr}, Switch: to, Always: true})
 	k.SetEntries([]dnsredirect.Entry{{Addr: netip.MustParseAddr("10.96.0.10"), Proto: corev1.ProtocolUDP}})
 	leadAsDecided(k)
 	if p := k.Paths()[0]; len(to.leads()) != 1 || !p.Local || p.Why == "" {
@@ -290,7 +290,7 @@ var (
 func TestUnableFamily(t *testing.T) {
 	var switched []Path
 	prevented, to := "", &recordedSwitch{cannot: map[rules.Family]error{rules.IPv6: io.ErrUnexpectedEOF}}
-	k := NewRedirector(RedirectorConfig{
+	k := newRedirector(redirectorConfig{
 		Server: NewServer(Config{}), Addrs: bothServers, Switch: to, Always: true,
 		Prevents: func(f rules.Family) string { return map[rules.Family]string{rules.IPv4: prevented}[f] },
 		Switched: func(p Path) { switched = append(switched, p) },
@@ -323,7 +323,7 @@ func TestUnableFamily(t *testing.T) {
 // is no switch.
 func TestSingleStack(t *testing.T) {
 	var switched []Path
-	k := NewRedirector(RedirectorConfig{
+	k := newRedirector(redirectorConfig{
 		Server: NewServer(Config{}), Addrs: bothServers, Switch: &recordedSwitch{}, Always: true,
 		Switched: func(p Path) { switched = append(switched, p) },
 	})
@@ -350,7 +350,7 @@ func TestSingleStack(t *testing.T) {
 func TestReturn(t *testing.T) {
 	f, s, now := newFeed(t), newNameServer(t), time.Now()
 	r := f.connect(t)
-	k := NewRedirector(RedirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Switch: &recordedSwitch{}})
+	k := newRedirector(redirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Switch: &recordedSwitch{}})
 	k.SetEntries(bothEntries[:1])
 	turn := func(after time.Duration, well bool) Path {
 		now = now.Add(after)
@@ -359,8 +359,8 @@ func TestReturn(t *testing.T) {
 			c.state.Reported = now
 		}
 		f.mu.Unlock()
-		if k.answers[s.at.Addr()] = (OwnAnswers{}); well {
-			k.answers[s.at.Addr()] = OwnAnswers{Answers: Answers{UDP: now, TCP: now}}
+		if k.answers[s.at.Addr()] = (ownAnswers{}); well {
+			k.answers[s.at.Addr()] = ownAnswers{Answers: Answers{UDP: now, TCP: now}}
 		}
 		paths, _ := k.decide(now)
 		k.note(paths, now)
@@ -397,7 +397,7 @@ func TestReturn(t *testing.T) {
 func TestReturnOfAFamily(t *testing.T) {
 	f, s, now := newFeed(t), newNameServer(t), time.Now()
 	r, prevents := f.connect(t), ""
-	k := NewRedirector(RedirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Switch: &recordedSwitch{}, Prevents: func(rules.Family) string { return prevents }})
+	k := newRedirector(redirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Switch: &recordedSwitch{}, Prevents: func(rules.Family) string { return prevents }})
 	k.SetEntries(bothEntries[:1])
 	if err := r.out.Report(dnsfeed.Report{Serving: []netip.AddrPort{s.at}}); err != nil {
 		t.Fatal(err)
@@ -410,7 +410,7 @@ func TestReturnOfAFamily(t *testing.T) {
 			c.state.Reported = now
 		}
 		f.mu.Unlock()
-		k.answers[s.at.Addr()] = OwnAnswers{Answers: Answers{UDP: now, TCP: now}}
+		k.answers[s.at.Addr()] = ownAnswers{Answers: Answers{UDP: now, TCP: now}}
 		prevents = ""
 		paths, _ := k.decide(now)
 		k.note(paths, now)
@@ -428,7 +428,7 @@ func TestReturnOfAFamily(t *testing.T) {
 func TestPrepareFails(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		to, addr := &recordedSwitch{}, netip.MustParseAddr("169.254.20.12")
-		k := NewRedirector(RedirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{addr}, Switch: to, Always: always})
+		k := newRedirector(redirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{addr}, Switch: to, Always: always})
 		k.prepare()
 		to.cannot = map[rules.Family]error{rules.IPv4: io.ErrUnexpectedEOF}
 		for n := 1; n < prepareFailuresMax; n++ {
@@ -449,7 +449,7 @@ func TestPrepareFails(t *testing.T) {
 // TestLeadFails: a kernel that refuses is tried again, and what it was told last does not count.
 func TestLeadFails(t *testing.T) {
 	to, switched := &recordedSwitch{err: io.ErrUnexpectedEOF}, 0
-	k := NewRedirector(RedirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{netip.MustParseAddr("169.254.20.12")}, Switch: to, Always: true,
+	k := newRedirector(redirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{netip.MustParseAddr("169.254.20.12")}, Switch: to, Always: true,
 		Switched: func(Path) { switched++ }})
 	k.SetEntries([]dnsredirect.Entry{{Addr: netip.MustParseAddr("10.96.0.10"), Proto: corev1.ProtocolUDP}})
 	leadAsDecided(k)
