@@ -50,7 +50,7 @@ func declaredBy(input string) (names []string) {
 }
 
 // TestBatchesCountChains: the number of restores of a first sync depends on its chains, not on its
-// Services. No restore has more new chains than a createMax.
+// Services. No restore has more new chains than createMax.
 func TestBatchesCountChains(t *testing.T) {
 	private(t)
 	b, sent := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
@@ -213,7 +213,7 @@ func TestAllAtOnceWithoutPause(t *testing.T) {
 	wantEqual(t, t, b, want)
 }
 
-// TestOnePortOfManyChains: one port with more endpoints than a createMax is written in batches, and its
+// TestOnePortOfManyChains: one port with more endpoints than createMax is written in batches, and its
 // entry last.
 func TestOnePortOfManyChains(t *testing.T) {
 	private(t)

@@ -6,11 +6,9 @@
 //   - a whole Ruleset, and the fixed chains, with those of local DNS: fixed.go; those of IPVS mode:
 //     ipvs.go; the jumps from built-in chains: jumps.go
 //   - one Service: service.go; a Service that the kernel refuses: refused.go
-//   - the names of a Service's chains: chain_names.go
-//   - how a chain is compared and written: chain_policy.go
+//   - a chain of a table: how it is identified, named, compared and written: chains.go
 //   - what rendering needs beside a Service: options.go
-//   - everything desired, by owner: desired.go; the result, its text, and how a chain of a table is
-//     identified: tables.go
+//   - everything desired, by owner: desired.go; the result, and its text: tables.go
 //
 // Invariant: an equal Service with equal Options has equal rules. So nothing that was rendered has
 // to be kept: Desired renders it again.

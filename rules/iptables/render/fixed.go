@@ -2,7 +2,6 @@ package render
 
 import (
 	"net/netip"
-	"slices"
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
@@ -192,20 +191,6 @@ func portNames(sorted []*rules.Service, name types.NamespacedName) []string {
 	}
 	return names
 }
-
-// PortsOf returns the ports of one Service in a sorted list.
-func PortsOf(sorted []*rules.Service, name types.NamespacedName) []*rules.Service {
-	first, _ := slices.BinarySearchFunc(sorted, name, func(s *rules.Service, n types.NamespacedName) int {
-		return topology.CompareServices(s.Name.NamespacedName, n)
-	})
-	end := first
-	for end < len(sorted) && sorted[end].Name.NamespacedName == name {
-		end++
-	}
-	return sorted[first:end]
-}
-
-func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 // The chains of a DNS server on this node. A packet meets them before the Services, in any mode.
 

@@ -10,14 +10,6 @@ func (o Options) inSet(name string) netfilter.SetMatch {
 	return netfilter.SetMatch{Name: netfilter.SetName(o.Family, name), Fields: "dst,dst"}
 }
 
-// serviceChain returns the name of the nat chain with the Services' entries.
-func (o Options) serviceChain() string {
-	if o.IPVS {
-		return o.Names.Chain(netfilter.ChainIPVSChains)
-	}
-	return o.Names.Chain(netfilter.ChainServices)
-}
-
 // ipvsServicesRules lead to the chains that decide, and mark what is masqueraded after IPVS. The
 // node's own packets to a cluster IP have that same address as their source, whatever the detector
 // says, and would get no answer.

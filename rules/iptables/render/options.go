@@ -62,6 +62,19 @@ func (o Options) For(rs rules.Ruleset) Options {
 	return o
 }
 
+// serviceChain returns the name of the nat chain with the Services' entries.
+func (o Options) serviceChain() string {
+	if o.IPVS {
+		return o.Names.Chain(netfilter.ChainIPVSChains)
+	}
+	return o.Names.Chain(netfilter.ChainServices)
+}
+
+// LacksMatch reports whether the kernel cannot match packets to this Service by their port.
+func (o Options) LacksMatch(s *rules.Service) bool {
+	return o.WithoutSCTP && netfilter.Proto(s.Name.IPProtocol()) == netfilter.SCTP
+}
+
 // moreEndpoints reports whether the Services have more endpoints than n. One of both families
 // counts once, and one with two policies too.
 func moreEndpoints(services []*rules.Service, n int) bool {

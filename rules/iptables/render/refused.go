@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"gridproxy/rules"
-	"gridproxy/rules/netfilter"
 )
 
 // Comment suffixes by which other processes see that the kernel refuses a Service in part or whole.
@@ -14,11 +13,6 @@ const (
 	CommentNoAffinity  = " (no affinity: this kernel lacks xt_recent)"
 	CommentNoIPVS      = " (this kernel lacks xt_ipvs)"
 )
-
-// LacksMatch reports whether the kernel cannot match packets to this Service by their port.
-func (o Options) LacksMatch(s *rules.Service) bool {
-	return o.WithoutSCTP && netfilter.Proto(s.Name.IPProtocol()) == netfilter.SCTP
-}
 
 // Reject returns s as a Service that rejects at each frontend and has no rules in nat.
 func Reject(s *rules.Service) *rules.Service {

@@ -8,6 +8,9 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
+	"gridproxy/topology"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Service renders one port of a Service in one family, with Options from Options.For. It
@@ -336,3 +339,17 @@ func jumpTo(r netfilter.Rule, chain string) netfilter.Rule {
 	r.Target, r.Jump = netfilter.TargetJump, chain
 	return r
 }
+
+// PortsOf returns the ports of one Service in a sorted list.
+func PortsOf(sorted []*rules.Service, name types.NamespacedName) []*rules.Service {
+	first, _ := slices.BinarySearchFunc(sorted, name, func(s *rules.Service, n types.NamespacedName) int {
+		return topology.CompareServices(s.Name.NamespacedName, n)
+	})
+	end := first
+	for end < len(sorted) && sorted[end].Name.NamespacedName == name {
+		end++
+	}
+	return sorted[first:end]
+}
+
+func hostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

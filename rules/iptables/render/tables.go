@@ -2,41 +2,11 @@ package render
 
 import (
 	"bytes"
-	"cmp"
 	"io"
 	"slices"
-	"strings"
 
 	"gridproxy/rules/netfilter"
 )
-
-// TableChain is a chain of a table.
-type TableChain struct {
-	Table netfilter.Table
-	netfilter.Chain
-}
-
-// AppendEntries appends the rules of a shared chain as entries.
-func (c TableChain) AppendEntries(to []Entry) []Entry {
-	for _, r := range c.Rules {
-		to = append(to, Entry{Table: c.Table, Chain: c.Name, Rule: r})
-	}
-	return to
-}
-
-// Entry is a Service's rule in a chain that Services share.
-type Entry struct {
-	Table netfilter.Table
-	Chain string
-	Rule  netfilter.Rule
-}
-
-// Block is what one Service needs in one family: its own chains, all in nat, and its entries in
-// shared chains. The entries of all Blocks are disjoint matches, so their order does not matter.
-type Block struct {
-	Chains  []TableChain
-	Entries []Entry
-}
 
 // Tables are a whole Ruleset as iptables rules of one family.
 type Tables struct {
@@ -82,25 +52,3 @@ func AppendRule(b []byte, command, chain string, r netfilter.Rule, f netfilter.F
 func AppendDeclaration(b []byte, chain string) []byte {
 	return append(append(append(b, ':'), chain...), " - [0:0]\n"...)
 }
-
-// ChainID names a chain of a table.
-type ChainID struct {
-	Table netfilter.Table
-	Chain string
-}
-
-func (id ChainID) String() string { return id.Table.String() + "/" + id.Chain }
-
-// CompareChainIDs orders chains by table, then by name.
-func CompareChainIDs(a, b ChainID) int {
-	return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Chain, b.Chain))
-}
-
-// Clone copies the name, which may be part of a longer text.
-func (id ChainID) Clone() ChainID { return ChainID{id.Table, strings.Clone(id.Chain)} }
-
-// ID returns the name of the chain, with its table.
-func (c TableChain) ID() ChainID { return ChainID{c.Table, c.Name} }
-
-// ID returns the chain that the entry is in.
-func (e Entry) ID() ChainID { return ChainID{e.Table, e.Chain} }
