@@ -9,9 +9,10 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/flips"
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/written"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // memory is what is remembered of the Grids of one kind. All of it can be lost: see the package's
@@ -38,8 +39,10 @@ type remembered struct {
 	taken map[string]bool
 	// kept are the replicas of children that were replaced and are not created again yet; nil: the
 	// template's.
-	kept   map[string]*int32
-	status *writtenStatus
+	kept map[string]*int32
+	// status is the one that we wrote last, until the cache has seen that, by written.
+	status  any
+	written written.Versions
 	// removals are those that the status should have, once this process has spent some of the
 	// budget: the status may be written later, or show places that were given back.
 	removals *[]v1.Removal
@@ -69,13 +72,6 @@ type remembered struct {
 type answer struct {
 	older map[string]bool // resourceVersions that the cache may still show, which are older than child
 	child expand.Live
-}
-
-// writtenStatus is the status that we wrote last, while the cache may still show one before.
-type writtenStatus struct {
-	older   map[string]bool // resourceVersions of the Grid that the cache may still show, which are older than version
-	version string          // the Grid's, as the write left it
-	status  any
 }
 
 // prunedTemplates were removed from the Grid when it had the generation. The status is to say so.
@@ -219,26 +215,18 @@ func (m *memory) withMisplaced(node string) []types.NamespacedName {
 }
 
 // wrote notes the result of our write to a child that had the resourceVersion before, "" if it did
-// not exist.
+// not exist. The cache may still show that version, and those before our earlier writes.
 func (r *remembered) wrote(before string, child expand.Live) {
 	known := r.answers[child.Name]
-	older := olderThan(child.ResourceVersion, before, known.child.ResourceVersion, known.older)
+	older := map[string]bool{before: true, known.child.ResourceVersion: true}
+	maps.Copy(older, known.older)
+	delete(older, child.ResourceVersion) // a write that changed nothing
+	delete(older, "")                    // absent from the cache is looked up live, not remembered
 	if len(older) == 0 {
 		delete(r.answers, child.Name)
 		return
 	}
 	r.answers[child.Name] = answer{older: older, child: child}
-}
-
-// olderThan returns the resourceVersions that a cache may still show after our write: the
-// version before it, and the versions before our earlier writes that the cache may not have
-// seen. last is the result of the latest of those.
-func olderThan(after, before, last string, earlier map[string]bool) map[string]bool {
-	older := map[string]bool{before: true, last: true}
-	maps.Copy(older, earlier)
-	delete(older, after) // a write that changed nothing
-	delete(older, "")    // absent from the cache is looked up live, not remembered
-	return older
 }
 
 // newest returns a child as the cache has it, or the result of our write to it if the cache does
@@ -271,27 +259,18 @@ func (r *remembered) markDeleted(children []expand.Live) {
 // created it, or an apply has met it.
 func (r *remembered) mayExist(name string) bool { return r.taken[name] || r.applied[name].UID != "" }
 
-// wroteStatus notes a status that we wrote. The write changed the Grid's resourceVersion from
-// before, as in the cache, to after.
-func (r *remembered) wroteStatus(before, after string, status any) {
-	var last writtenStatus
-	if r.status != nil {
-		last = *r.status
-	}
-	r.status = &writtenStatus{older: olderThan(after, before, last.version, last.older), version: after, status: status}
+// wroteStatus notes a status that we wrote, and the Grid as the write left it.
+func (r *remembered) wroteStatus(grid client.Object, status any, now time.Time) {
+	r.written.Wrote(grid, now)
+	r.status = status
 }
 
-// statusAt returns the status that we wrote last if the cached Grid is older, else nil.
-func (r *remembered) statusAt(cached string) any {
-	if r.status == nil {
-		return nil
-	}
-	order, err := resourceversion.CompareResourceVersion(cached, r.status.version)
-	if err == nil && order >= 0 || err != nil && !r.status.older[cached] {
+// lastStatus returns the status that we wrote last if the cached Grid is older, else nil.
+func (r *remembered) lastStatus(cached client.Object) any {
+	if _, stale := r.written.Stale(cached); !stale {
 		r.status = nil
-		return nil
 	}
-	return r.status.status
+	return r.status
 }
 
 // prunedFor returns the templates that were removed, as long as the cached Grid has them or the

@@ -4,10 +4,13 @@ import (
 	"testing"
 	"time"
 
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid/expand"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func at(version string) expand.Live {
@@ -56,31 +59,19 @@ func TestCacheBehindOurWrites(t *testing.T) {
 // TestCacheBehindOurStatuses: a status of ours counts until the cache shows it, or anything newer.
 // Otherwise its changes would be reported again, and conditions would have another time.
 func TestCacheBehindOurStatuses(t *testing.T) {
-	type write struct{ before, after, status string }
-	for _, c := range []struct {
-		what   string
-		writes []write
-		cached string
-		want   any
-	}{
-		{"no write", nil, "5", nil},
-		{"the cache is behind", []write{{"5", "6", "a"}}, "5", "a"},
-		{"it has seen the write", []write{{"5", "6", "a"}}, "6", nil},
-		{"it has seen somebody's later write", []write{{"5", "6", "a"}}, "7", nil},
-		{"it is behind two writes", []write{{"5", "6", "a"}, {"5", "7", "b"}}, "5", "b"},
-		{"it is between them", []write{{"5", "6", "a"}, {"5", "7", "b"}}, "6", "b"},
-		{"it was between them", []write{{"5", "6", "a"}, {"6", "7", "b"}}, "6", "b"},
-		{"a write that changed nothing", []write{{"5", "5", "a"}}, "5", nil},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
-			for _, w := range c.writes {
-				r.wroteStatus(w.before, w.after, w.status)
-			}
-			if got := r.statusAt(c.cached); got != c.want {
-				t.Errorf("status %v, want %v", got, c.want)
-			}
-		})
+	grid := func(version string) client.Object {
+		return &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{UID: "grid", ResourceVersion: version}}
+	}
+	r := newMemory().of(types.NamespacedName{Name: "web"}, "grid")
+	r.wroteStatus(grid("10"), "a", time.Time{})
+	r.wroteStatus(grid("12"), "b", time.Time{})
+	for _, version := range []string{"9", "10", "11"} {
+		if got := r.lastStatus(grid(version)); got != "b" {
+			t.Errorf("with version %s in the cache: %v", version, got)
+		}
+	}
+	if seen, later := r.lastStatus(grid("12")), r.lastStatus(grid("10")); seen != nil || later != nil {
+		t.Errorf("after the cache has seen it: %v, %v", seen, later)
 	}
 }
 
@@ -165,21 +156,6 @@ func TestMisplacedKeepTheirClock(t *testing.T) {
 	}
 	if m.setMisplaced(types.NamespacedName{Name: "unknown"}, on("n1"), []expand.Pod{pod("x", "n1", first)}) {
 		t.Error("news for a Grid that nobody reconciles")
-	}
-}
-
-// TestStatusBetween: another client has written the Grid between what the cache shows and our
-// status, which still counts.
-func TestStatusBetween(t *testing.T) {
-	r := newMemory().of(types.NamespacedName{Name: "web"}, "1")
-	r.wroteStatus("10", "12", "ours")
-	for _, test := range []struct {
-		cached string
-		want   any
-	}{{"10", "ours"}, {"11", "ours"}, {"12", nil}, {"10", nil}} {
-		if got := r.statusAt(test.cached); got != test.want {
-			t.Errorf("with version %s in the cache: %v", test.cached, got)
-		}
 	}
 }
 

@@ -106,8 +106,8 @@ func (e *execution) spend(ctx context.Context, s expand.Spend) error {
 		return fmt.Errorf("writing the removals of %s %s/%s, before which nothing is deleted: the API server drops status.removals: "+
 			"update the CustomResourceDefinitions: kubectl apply --server-side -f deploy/crds", g.Kind, g.Namespace, g.Name)
 	}
-	e.known.wroteStatus(e.object.GetResourceVersion(), o.GetResourceVersion(), e.kind.withRemovals(e.last, removals))
 	e.last = e.kind.withRemovals(e.last, removals)
+	e.known.wroteStatus(o, e.last, e.now())
 	e.unspent, e.spent = e.observed.Status, true
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 // lastStatus returns the Grid's status as the cache has it, or the one that we wrote last if the
 // cache does not show that yet.
 func (r *reconciler) lastStatus(o client.Object, known *remembered) any {
-	if status := known.statusAt(o.GetResourceVersion()); status != nil {
+	if status := known.lastStatus(o); status != nil {
 		return status
 	}
 	return r.kind.written(o)
@@ -77,7 +77,7 @@ func (e *execution) writeStatus(ctx context.Context, status any) error {
 		return fmt.Errorf("writing the status of %s %s/%s: %w", g.Kind, g.Namespace, g.Name, err)
 	}
 	e.known.pause.wrote(len(patch), e.now()) // what fails is retried with a back-off
-	e.known.wroteStatus(e.object.GetResourceVersion(), o.GetResourceVersion(), status)
+	e.known.wroteStatus(o, status, e.now())
 	return nil
 }
 

@@ -83,7 +83,7 @@ func TestEventsDoNotWaitForTheStatus(t *testing.T) {
 		t.Errorf("sent again: %q", again)
 	}
 	r.memory.forget(client.ObjectKeyFromObject(g)) // a restart: the status that was written is in the cache
-	g.Status = known.status.status.(v1.DeploymentGridStatus)
+	g.Status = known.status.(v1.DeploymentGridStatus)
 	if err := turn(r.memory.of(client.ObjectKeyFromObject(g), g.UID)); err != nil || server.written != 3 {
 		t.Errorf("%d tries to write, %v", server.written, err)
 	}
@@ -131,7 +131,7 @@ func TestLastStateIsWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again == 0 {
-			g.Status = known.status.status.(v1.DeploymentGridStatus)
+			g.Status = known.status.(v1.DeploymentGridStatus)
 		}
 		return again
 	}

@@ -63,7 +63,7 @@ func Add(m manager.Manager, c Config) error {
 	r := &reconciler{
 		client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, maxUnits: c.MaxUnits, newUnits: c.NewUnits,
 		defaultUnit: c.DefaultUnit, nodes: newNodeMemory(), foreign: map[types.UID]time.Time{},
-		events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, memory: newMemory(), uses: uses, privileged: c.AllowPrivilegedSetNode,
+		events: m.GetEventRecorder(assign.Manager), metrics: c.Metrics, uses: uses, privileged: c.AllowPrivilegedSetNode,
 	}
 	built, err := controller.New("Sites", m, controller.Options{
 		Reconciler: r,

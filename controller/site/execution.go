@@ -143,7 +143,7 @@ func (e *execution) disclaim(ctx context.Context, s *assign.NodeStep) error {
 	patch := fmt.Appendf(nil, `[{"op": "replace", "path": "/metadata/resourceVersion", "value": %q}, {"op": "remove", "path": "/metadata/managedFields/%d"}]`, n.ResourceVersion, at)
 	err := e.client.Patch(ctx, n, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(assign.Manager))
 	if err == nil {
-		e.memory.wrote(n)
+		e.written.Wrote(n, e.now())
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func (e *execution) apply(ctx context.Context, s *assign.NodeStep) error {
 		return err
 	}
 	s.ResourceVersion = o.GetResourceVersion()
-	e.memory.wrote(o)
+	e.written.Wrote(o, e.now())
 	return nil
 }
 
@@ -283,7 +283,7 @@ func (e *execution) patch(ctx context.Context, o client.Object, patch map[string
 		err = e.client.Patch(ctx, o, merge, client.FieldOwner(assign.Manager))
 	}
 	if err == nil {
-		e.memory.wrote(o)
+		e.written.Wrote(o, e.now())
 	}
 	return err
 }

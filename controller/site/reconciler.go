@@ -11,6 +11,7 @@ import (
 	"gridproxy/controller/flips"
 	"gridproxy/controller/removal"
 	"gridproxy/controller/site/assign"
+	"gridproxy/controller/written"
 	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +40,7 @@ type reconciler struct {
 	watched time.Time
 	// defaultUnit is the name of the unit that is still to be made, "" once it has been seen.
 	defaultUnit string
-	memory      *memory
+	written     written.Versions
 	nodes       *nodeMemory
 	foreign     map[types.UID]time.Time // when a Node's claims were reported
 	uses        *uses
@@ -117,7 +118,7 @@ func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, sta
 	stale, seen := map[types.UID]bool{}, map[types.UID]bool{}
 	look := func(o client.Object) bool {
 		seen[o.GetUID()] = true
-		if r.memory.stale(o) {
+		if _, isStale := r.written.Stale(o); isStale {
 			stale[o.GetUID()] = true
 		}
 		return stale[o.GetUID()]
@@ -148,6 +149,6 @@ func (r *reconciler) observe(ctx context.Context) (observed assign.Observed, sta
 	for i := range nodes.Items {
 		observed.Nodes[i].Stale = look(&nodes.Items[i])
 	}
-	r.memory.keep(seen)
+	r.written.Keep(seen)
 	return observed, stale, nil
 }

@@ -48,7 +48,7 @@ func (e *execution) addFinalizer(ctx context.Context, r plan.Ref) error {
 			return errOther
 		}
 		if slices.Contains(o.Finalizers, v1alpha1.Finalizer) {
-			e.written.wrote(o, e.now())
+			e.written.versions.Wrote(o, e.now())
 			return nil
 		}
 		err = e.setFinalizers(ctx, o, append(slices.Clone(o.Finalizers), v1alpha1.Finalizer))
@@ -83,7 +83,7 @@ func (e *execution) setFinalizers(ctx context.Context, o client.Object, all []st
 	}
 	err = e.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager))
 	if err == nil {
-		e.written.wrote(o, e.now())
+		e.written.versions.Wrote(o, e.now())
 	}
 	return err
 }

@@ -44,7 +44,7 @@ type reconciler struct {
 	decide   func(plan.Observed) plan.Plan
 	hub      string // the UID of the Namespace kube-system, once it has been read
 	memory   *memory
-	written  *written
+	written  *writes
 	faults   faults
 	unfit    unfit
 	excess   excess

@@ -8,9 +8,9 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/hub/plan"
+	"gridproxy/controller/written"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -18,11 +18,11 @@ import (
 // etcd was restored, so that they never show what was written.
 const patience = 5 * time.Second
 
-// written is what was written and what the caches may not show yet. No decision is taken before
+// writes is what was written and what the caches may not show yet. No decision is taken before
 // they do. It has an end: what is gone from the caches is forgotten.
-type written struct {
+type writes struct {
 	mu       sync.Mutex
-	versions map[types.UID]version
+	versions written.Versions
 	// applied are bundles, and when they were applied; deleted are the UIDs of bundles.
 	applied map[client.ObjectKey]time.Time
 	deleted map[types.UID]time.Time
@@ -32,44 +32,31 @@ type written struct {
 	told map[string]time.Time
 }
 
-// version is what was written, and when.
-type version struct {
-	text string
-	at   time.Time
-}
-
-func newWritten() *written {
-	return &written{
-		versions: map[types.UID]version{}, applied: map[client.ObjectKey]time.Time{}, deleted: map[types.UID]time.Time{},
+func newWrites() *writes {
+	return &writes{
+		applied: map[client.ObjectKey]time.Time{}, deleted: map[types.UID]time.Time{},
 		sent: map[client.ObjectKey]time.Time{}, told: map[string]time.Time{},
 	}
 }
 
-// wrote remembers the version in the answer to a write.
-func (w *written) wrote(o client.Object, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.versions[o.GetUID()] = version{o.GetResourceVersion(), now}
-}
-
 // tell remembers the status of a FleetCluster.
-func (w *written) tell(o client.Object, now time.Time) {
-	w.wrote(o, now)
+func (w *writes) tell(o client.Object, now time.Time) {
+	w.versions.Wrote(o, now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told[o.GetName()] = now
 }
 
 // apply remembers a bundle that may be new.
-func (w *written) apply(o client.Object, now time.Time) {
-	w.wrote(o, now)
+func (w *writes) apply(o client.Object, now time.Time) {
+	w.versions.Wrote(o, now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.applied[client.ObjectKeyFromObject(o)], w.sent[client.ObjectKeyFromObject(o)] = now, now
 }
 
 // delete remembers that a bundle was deleted; uid is its UID in the cache.
-func (w *written) delete(uid types.UID, now time.Time) {
+func (w *writes) delete(uid types.UID, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deleted[uid] = now
@@ -77,7 +64,7 @@ func (w *written) delete(uid types.UID, now time.Time) {
 
 // shown reports whether the lists show everything that was written, or will not: missed is how much
 // is not waited for any more.
-func (w *written) shown(l lists, now time.Time) (shown bool, missed int) {
+func (w *writes) shown(l lists, now time.Time) (shown bool, missed int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	late := func(at time.Time) bool {
@@ -87,14 +74,11 @@ func (w *written) shown(l lists, now time.Time) (shown bool, missed int) {
 		missed++
 		return true
 	}
-	older, still := map[types.UID]version{}, map[types.UID]time.Time{}
+	older, still := map[types.UID]bool{}, map[types.UID]time.Time{}
 	for _, o := range l.written() {
 		uid := o.GetUID()
-		if v, found := w.versions[uid]; found {
-			order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), v.text)
-			if err == nil && order < 0 && !late(v.at) {
-				older[uid] = v
-			}
+		if at, stale := w.versions.Stale(o); stale && !late(at) {
+			older[uid] = true
 		}
 		// One that waits for a finalizer of others is shown as deleted.
 		if at, found := w.deleted[uid]; found && o.GetDeletionTimestamp() == nil && !late(at) {
@@ -109,7 +93,7 @@ func (w *written) shown(l lists, now time.Time) (shown bool, missed int) {
 	maps.DeleteFunc(w.sent, func(_ client.ObjectKey, at time.Time) bool { return now.Sub(at) >= plan.LongestRest || now.Before(at) })
 	maps.DeleteFunc(w.told, func(_ string, at time.Time) bool { return now.Sub(at) >= plan.TellEach || now.Before(at) })
 	if len(w.applied) == 0 {
-		w.versions = older
+		w.versions.Keep(older)
 	}
 	w.deleted = still
 	return len(older)+len(still)+len(w.applied) == 0, missed
@@ -128,7 +112,7 @@ func (l lists) written() []client.Object {
 }
 
 // rests adds to the clusters when their statuses and bundles were last written.
-func (w *written) rests(clusters []plan.Cluster) {
+func (w *writes) rests(clusters []plan.Cluster) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, c := range clusters {

@@ -26,40 +26,42 @@ func TestWritten(t *testing.T) {
 		g.ResourceVersion = version
 		return lists{grids: []client.Object{g}}
 	}
-	b10, g10 := bundle("1", "10"), grids("10").grids[0]
+	b9, b10, g10 := bundle("1", "9"), bundle("1", "10"), grids("10").grids[0]
 	ending, at := bundle("1", "11"), metav1.NewTime(begin)
 	ending.DeletionTimestamp = &at
 	for _, test := range []struct {
 		name  string
-		do    func(*written)
+		do    func(*writes)
 		l     lists
 		after time.Duration
 		want  bool
 	}{
-		{"nothing", func(*written) {}, lists{}, 0, true},
-		{"an older Grid", func(w *written) { w.wrote(g10, begin) }, grids("9"), patience - 1, false},
-		{"a Grid that stays older", func(w *written) { w.wrote(g10, begin) }, grids("9"), patience, true},
-		{"the Grid", func(w *written) { w.wrote(g10, begin) }, grids("10"), 0, true},
-		{"a later Grid", func(w *written) { w.wrote(g10, begin) }, grids("11"), 0, true},
-		{"a Grid that is gone", func(w *written) { w.wrote(g10, begin) }, lists{}, 0, true},
-		{"a bundle that is not shown", func(w *written) { w.apply(&b10, begin) }, lists{}, patience - 1, false},
-		{"a bundle that never shows", func(w *written) { w.apply(&b10, begin) }, lists{}, patience, true},
-		{"an older bundle", func(w *written) { w.apply(&b10, begin) }, bundles(bundle("1", "9")), patience - 1, false},
-		{"the bundle", func(w *written) { w.apply(&b10, begin) }, bundles(b10), 0, true},
-		{"a deleted bundle that still shows", func(w *written) { w.delete("1", begin) }, bundles(b10), patience - 1, false},
-		{"a deleted bundle that shows for ever", func(w *written) { w.delete("1", begin) }, bundles(b10), patience, true},
-		{"a deleted bundle with a finalizer of others", func(w *written) { w.delete("1", begin) }, bundles(ending), 0, true},
-		{"a deleted bundle", func(w *written) { w.delete("1", begin) }, lists{}, 0, true},
-		{"a bundle after a deleted one", func(w *written) { w.delete("1", begin) }, bundles(bundle("2", "12")), 0, true},
+		{"nothing", func(*writes) {}, lists{}, 0, true},
+		{"an older Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("9"), patience - 1, false},
+		{"a Grid that stays older", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("9"), patience, true},
+		{"the Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("10"), 0, true},
+		{"a later Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("11"), 0, true},
+		{"a Grid that is gone", func(w *writes) { w.versions.Wrote(g10, begin) }, lists{}, 0, true},
+		{"a bundle that is not shown", func(w *writes) { w.apply(&b10, begin) }, lists{}, patience - 1, false},
+		{"a bundle that never shows", func(w *writes) { w.apply(&b10, begin) }, lists{}, patience, true},
+		{"an older bundle", func(w *writes) { w.apply(&b10, begin) }, bundles(b9), patience - 1, false},
+		{"the bundle", func(w *writes) { w.apply(&b10, begin) }, bundles(b10), 0, true},
+		{"a deleted bundle that still shows", func(w *writes) { w.delete("1", begin) }, bundles(b10), patience - 1, false},
+		{"a deleted bundle that shows for ever", func(w *writes) { w.delete("1", begin) }, bundles(b10), patience, true},
+		{"a deleted bundle with a finalizer of others", func(w *writes) { w.delete("1", begin) }, bundles(ending), 0, true},
+		{"a deleted bundle", func(w *writes) { w.delete("1", begin) }, lists{}, 0, true},
+		{"a bundle after a deleted one", func(w *writes) { w.delete("1", begin) }, bundles(bundle("2", "12")), 0, true},
 	} {
-		w := newWritten()
+		w := newWrites()
 		test.do(w)
 		if got, missed := w.shown(test.l, begin.Add(test.after)); got != test.want || (missed > 0) != (test.after == patience) {
 			t.Errorf("%s: shown: %t, want %t, without %d", test.name, got, test.want, missed)
 		}
 		w.shown(lists{}, begin.Add(time.Hour))
-		if len(w.versions)+len(w.applied)+len(w.deleted) > 0 {
-			t.Errorf("%s: what is gone is remembered: %v %v %v", test.name, w.versions, w.applied, w.deleted)
+		_, oldGrid := w.versions.Stale(grids("9").grids[0])
+		_, oldBundle := w.versions.Stale(&b9)
+		if oldGrid || oldBundle || len(w.applied)+len(w.deleted) > 0 {
+			t.Errorf("%s: what is gone is remembered: %v %v %v", test.name, &w.versions, w.applied, w.deleted)
 		}
 	}
 }
