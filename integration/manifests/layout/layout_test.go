@@ -69,7 +69,6 @@ var allowed = map[string][]string{
 	},
 
 	"gridproxy/controller/api/v1alpha1":       {"gridproxy/controller/api/v1"},
-	"gridproxy/controller/federation":         {},
 	"gridproxy/controller/federation/archive": {},
 	"gridproxy/controller/federation/hub/plan": {"gridproxy/topology/excerpt", "gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1",
 		"gridproxy/controller/federation/archive", "gridproxy/controller/removal"},
@@ -101,7 +100,7 @@ var pure = []string{
 	"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/similar", "gridproxy/topology/changes", "gridproxy/topology/dnsview", "gridproxy/topology/dnsfeed",
 	"gridproxy/rules", "gridproxy/rules/iptables/render", "gridproxy/rules/netfilter", "gridproxy/rules/netfilter/trace", "gridproxy/rules/names",
 	"gridproxy/controller/flips", "gridproxy/controller/removal", "gridproxy/controller/gridspec", "gridproxy/controller/grid/expand", "gridproxy/controller/site/assign",
-	"gridproxy/controller/api/v1alpha1", "gridproxy/controller/federation", "gridproxy/controller/federation/archive", "gridproxy/controller/federation/hub/plan",
+	"gridproxy/controller/api/v1alpha1", "gridproxy/controller/federation/archive", "gridproxy/controller/federation/hub/plan",
 	"gridproxy/controller/federation/agent/delivery",
 }
 
