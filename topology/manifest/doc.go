@@ -4,17 +4,17 @@
 //
 // Where to look:
 //
-//   - which files are read, and when a file is read again: reader.go
+//   - which files are read, when a file is read again, and objects of further kinds: reader.go
 //   - which kinds are read, and lists of objects: parsed.go; the Snapshot of all objects:
-//     objects.go; objects of further kinds: contents.go; any object as it is written: raw.go
+//     objects.go; any object as it is written: raw.go
 //   - a value of the wrong type, a duplicate field: decode.go
-//   - defaults and refused fields of one kind: check_service.go, check_slice.go, check_node.go,
-//     check_named.go (Namespace, StatefulSetGrid); of all kinds: check.go
+//   - defaults and refused fields of one kind: check_service.go, check_slice.go, check_node.go; of
+//     all kinds, of Namespaces and of StatefulSetGrids: check.go
 //   - objects that cannot exist in one cluster together: conflict.go
-//   - how a message names file, document and object: place.go; how long it is, and how many are
-//     printed: problem.go
+//   - how a message names file, document and object, how long it is, and how many are printed:
+//     problem.go
 //
 // Invariant: every error and warning names the file, the document and the field. Objects are
-// returned only if there is no error. Package documents cuts
-// a file into documents. Reader and ReadRaw open files; the rest is pure.
+// returned only if there is no error. Package documents cuts a file into documents. Reader and
+// ReadRaw open files; the rest is pure.
 package manifest

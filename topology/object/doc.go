@@ -3,9 +3,8 @@
 //
 // Where each decision is taken:
 //
-//	trimmer.go  which fields, labels and annotations are kept
+//	trimmer.go  which fields, labels and annotations are kept, and in how much memory
 //	compare.go  the order of objects
-//	cache.go    how much memory shared names may use
 //
 // Invariant: a Trimmer does not change its argument, and trimming an API object twice is the same
 // as trimming it once. Pure, except that a Trimmer remembers names that many objects share.

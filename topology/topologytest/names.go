@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gridproxy/topology"
+	"gridproxy/topology/dnsview"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -129,4 +130,13 @@ func (s *Named) grids(t *rapid.T) {
 // GridName names Grid number i of a large cluster.
 func GridName(i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("grid-%05d", i)}
+}
+
+// Decided returns a DNSView with the names of v and no reasons for them.
+func Decided(v dnsview.View) topology.DNSView {
+	decided := topology.DNSView{Node: v.Node, Namespaces: v.Namespaces}
+	for _, n := range v.Services {
+		decided.Services = append(decided.Services, &topology.DNSService{Names: *n})
+	}
+	return decided
 }

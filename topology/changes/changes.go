@@ -1,6 +1,9 @@
 package changes
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Between yields the elements in which two lists differ, each with its namesake in the other list;
 // nil = it has none there. Elements are compared by their pointers, so a pass over lists that are
@@ -43,4 +46,32 @@ func Between[T any](before, after []*T, compare func(a, b *T) int) iter.Seq2[*T,
 // None reports that two lists are one, which are never changed in place.
 func None[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// Replace returns a sorted list in which the elements of some owners are other ones. Owners are
+// sorted, each once. compare orders an element's owner and an owner; now are the owner's elements.
+// It is the same list if no owner had or has elements.
+func Replace[T, K any](list []T, owners []K, compare func(T, K) int, now func(K) []T) []T {
+	others, n := make([][]T, len(owners)), 0
+	for i, owner := range owners {
+		others[i] = now(owner)
+		n += len(others[i])
+	}
+	had := func(owner K) bool {
+		_, found := slices.BinarySearchFunc(list, owner, compare)
+		return found
+	}
+	if n == 0 && list != nil && !slices.ContainsFunc(owners, had) {
+		return list
+	}
+	all := make([]T, 0, len(list)+n)
+	for i, owner := range owners {
+		first, _ := slices.BinarySearchFunc(list, owner, compare)
+		all, list = append(all, list[:first]...), list[first:]
+		for len(list) > 0 && compare(list[0], owner) == 0 {
+			list = list[1:]
+		}
+		all = append(all, others[i]...)
+	}
+	return append(all, list...)
 }
