@@ -3,18 +3,16 @@
 //
 // Where to look:
 //
-//   - Add, and the controllers that it starts: add.go; what differs between the three Grids:
-//     kind.go; the order of one reconcile: reconciler.go
+//   - Add, the controllers that it starts, and what their caches keep: add.go; what differs between
+//     the three Grids: kind.go; the order of one reconcile: reconciler.go
 //   - which events start a reconcile: triggers.go
-//   - what is read from the caches: observe.go; what these keep: cache.go, of a child child.go; by
-//     what they can be searched: index.go
-//   - what expand reads of a child: live.go, for other packages read.go; the order of lists for
-//     expand: compare.go
-//   - other clusters, on a hub: fleet.go; a Grid that another cluster expands: idle.go
+//   - what is read from the caches: observe.go; what these keep of a child: child.go; by what they
+//     can be searched: index.go; what expand reads of a child: live.go
+//   - other clusters, on a hub: fleet.go
 //   - how steps are executed: execution.go; in which order, how many at the same time, and when an
 //     execution ends: run.go
-//   - the steps: release.go (also prunes templates), remove.go, takeover.go, evict.go, the others
-//     in execution.go
+//   - the steps: release.go (also prunes templates), remove.go, takeover.go, misplaced.go (evicts),
+//     the others in execution.go
 //   - conflicts with other writers: race.go; who keeps changing a child: rival.go
 //   - which errors of the API server are refusals: refusal.go; when these are tried again:
 //     retry.go

@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -184,3 +185,14 @@ func gridName(o client.Object) string {
 	}
 	return o.GetLabels()[v1.LabelSelector]
 }
+
+// ReadLive returns a Deployment, StatefulSet or Service as expand.Decide reads it. It is for
+// callers that want to know what the controller would decide.
+func ReadLive(o client.Object) (expand.Live, error) {
+	if c, is := o.(child); is {
+		return c.read(), nil
+	}
+	return live(o)
+}
+
+func compareLive(a, b expand.Live) int { return cmp.Compare(a.Name, b.Name) }

@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +14,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -256,4 +259,34 @@ func (w *watched) rouse(ctx context.Context, grid types.NamespacedName) {
 	case w.wake <- event.GenericEvent{Object: o}:
 	case <-ctx.Done():
 	}
+}
+
+// evictAgain is the pause after a PodDisruptionBudget has refused an eviction, about kubectl
+// drain's.
+const evictAgain = 10 * time.Second
+
+// evict asks for the eviction of a misplaced Pod, so that disruption budgets are respected.
+func (e *execution) evict(ctx context.Context, s expand.Evict) error {
+	meta := metav1.ObjectMeta{Namespace: s.Pod.Namespace, Name: s.Pod.Name}
+	eviction := &policyv1.Eviction{
+		ObjectMeta:    meta,
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.Pod.UID}},
+	}
+	err := e.client.SubResource("eviction").Create(ctx, &corev1.Pod{ObjectMeta: meta}, eviction, client.FieldOwner(Manager))
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		e.retry(evictAgain)
+		return nil
+	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err): // gone, or another Pod of that name
+		return fmt.Errorf("evicting the misplaced Pod %s/%s from Node %s: %w", s.Pod.Namespace, s.Pod.Name, s.Pod.Node, err)
+	case err == nil:
+		log.FromContext(ctx).Info("evicted", "pod", s.Pod.Name, "node", s.Pod.Node, "child", s.Pod.Child)
+	}
+	e.memory.dropMisplaced(e.known, s.Pod.UID)
+	e.observed.Misplaced = e.memory.misplacedPods(e.known)
+	return nil
+}
+
+func comparePods(a, b expand.Pod) int {
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }

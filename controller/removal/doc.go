@@ -1,6 +1,6 @@
 // Package removal holds the rules for the removal of lost units, and of Grids from clusters, that
-// Grids, NodeGroups and the hub share: how long they are kept (grace.go), how many may be removed
-// within an hour (budget.go, spent.go), how long a controller has watched before (watch.go), and
+// Grids, NodeGroups and the hub share: how long they are kept, and how long a controller has
+// watched before (grace.go), how many may be removed within an hour (budget.go, spent.go), and
 // which of them a person has released by name (releases.go).
 //
 // Invariant: what cannot be read allows nothing.

@@ -8,7 +8,7 @@
 //     conditions included: grid.go
 //   - labels and annotations: constants.go; the group and its kinds: register.go
 //   - which Grids are invalid: validation.go
-//   - how a template is kept: template.go, and as JSON raw.go; generated: zz_*.go
+//   - how a template is kept, as fields and as JSON: template.go; generated: zz_*.go
 //
 // Invariant: a template is kept as the JSON that the user wrote. Only the fields that we read, or
 // that rules ask for, are declared, and undeclared fields are kept.

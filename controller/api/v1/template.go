@@ -1,5 +1,11 @@
 package v1
 
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
 // Template is the spec of a Deployment or StatefulSet, as the user wrote it. Declared is only what
 // we read, and what the rules of the definitions ask for.
 //
@@ -54,4 +60,53 @@ type Part struct{}
 type State struct {
 	// JSON is the whole of it; nil means null.
 	JSON []byte `json:"-"`
+}
+
+// MarshalJSON writes the template as it was read.
+func (t Template) MarshalJSON() ([]byte, error) { return orNull(t.JSON), nil }
+
+// UnmarshalJSON keeps the template. A replicas that is no number is left to Validate: an error here
+// would keep a client from reading any Grid at all for the sake of one.
+func (t *Template) UnmarshalJSON(text []byte) error {
+	*t = Template{JSON: keep(text)}
+	var declared struct {
+		Replicas *int32 `json:"replicas"`
+	}
+	if json.Unmarshal(text, &declared) == nil {
+		t.Replicas = declared.Replicas
+	}
+	return nil
+}
+
+// MarshalJSON writes the template as it was read.
+func (t ServiceTemplate) MarshalJSON() ([]byte, error) { return orNull(t.JSON), nil }
+
+// UnmarshalJSON keeps the template.
+func (t *ServiceTemplate) UnmarshalJSON(text []byte) error {
+	*t = ServiceTemplate{JSON: keep(text)}
+	return nil
+}
+
+// MarshalJSON writes the state as it was read.
+func (s State) MarshalJSON() ([]byte, error) { return orNull(s.JSON), nil }
+
+// UnmarshalJSON keeps the state.
+func (s *State) UnmarshalJSON(text []byte) error {
+	*s = State{JSON: keep(text)}
+	return nil
+}
+
+func orNull(text []byte) []byte {
+	if text == nil {
+		return []byte("null")
+	}
+	return text
+}
+
+// keep copies text, which the decoder reuses.
+func keep(text []byte) []byte {
+	if bytes.Equal(text, []byte("null")) {
+		return nil
+	}
+	return slices.Clone(text)
 }

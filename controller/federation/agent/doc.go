@@ -7,11 +7,11 @@
 //	observe.go    what is read; watch.go: from which watches; kinds.go: which kinds are missing
 //	apply.go      the copies of bundles, and the objects of Flux; flux.go: what these look like
 //	prompt.go     how far Flux is, and when it is asked to look again
-//	drift.go      which Grids were edited, so that Flux puts them back; sent.go: what was sent
+//	drift.go      which Grids were edited, so that Flux puts them back
 //	reports.go    how reports and the Lease are written
 //	server.go     how Flux fetches archives; limiter.go: how often
-//	access.go     how an API server is reached; scheme.go: the kinds that are known there; bound.go:
-//	              how much it may send
+//	access.go     how an API server is reached, and the kinds that are known there; bound.go: how
+//	              much it may send
 //	pull.go       the agent of this cluster, by the Secret of grid-controller join
 //	token.go      when the token in that Secret is renewed
 //	push.go       the agents of other clusters, by their kubeconfigs; pushed.go: one of them

@@ -1,6 +1,9 @@
 package expand
 
 import (
+	"maps"
+	"slices"
+
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/topology"
 )
@@ -44,4 +47,74 @@ func (t *templates) get(name string) (map[string]any, *Problem) {
 		t.decoded[name] = decoded{spec, problemOf(mistake)}
 	}
 	return t.decoded[name].spec, t.decoded[name].problem
+}
+
+// unusedTemplates returns the entries of templatePool that no unit can have, sorted: neither the
+// default nor named in templates, whether or not the unit exists (SuperEdge). An entry called
+// "default" cannot be used.
+func (a *assessment) unusedTemplates() []string {
+	used := a.Grid.usedTemplates()
+	var unused []string
+	for _, name := range slices.Sorted(maps.Keys(a.Grid.Pool)) {
+		if !used[name] && !slices.Contains(a.Pruned, name) {
+			unused = append(unused, name)
+		}
+	}
+	return unused
+}
+
+// usedTemplates returns the names in templates and defaultTemplateName. "" and "default" are
+// left out, because they mean spec.template.
+func (g Grid) usedTemplates() map[string]bool {
+	used := map[string]bool{g.Default: true}
+	for _, name := range g.Templates {
+		used[name] = true
+	}
+	delete(used, "")
+	delete(used, v1.DefaultTemplate)
+	return used
+}
+
+// prunable returns the unused templates that are to be removed: those that were not removed
+// before. A template that comes back is kept by another writer, and removing it again would
+// never end. So no more are removed than the status has room to name.
+func (a *assessment) prunable() []string {
+	if !a.Grid.AutoPrune {
+		return nil
+	}
+	size := 0
+	for _, name := range a.prunedTemplates() {
+		size += sizeOf(name)
+	}
+	return slices.DeleteFunc(a.unusedTemplates(), func(name string) bool {
+		if slices.Contains(a.Observed.Status.PrunedTemplates, name) || size+sizeOf(name) > maxNamesSize {
+			return true
+		}
+		size += sizeOf(name)
+		return false
+	})
+}
+
+// returnedTemplates returns the unused templates that were removed and exist again.
+func (a *assessment) returnedTemplates() []string {
+	if !a.Grid.AutoPrune {
+		return nil
+	}
+	return slices.DeleteFunc(a.unusedTemplates(), func(name string) bool {
+		return !slices.Contains(a.Observed.Status.PrunedTemplates, name)
+	})
+}
+
+// prunedTemplates returns the templates that were removed. They are in the status, so that a
+// restart does not remove them again. A template that a unit uses again belongs to the user, and
+// may be removed again later.
+func (a *assessment) prunedTemplates() []string {
+	if !a.Grid.AutoPrune {
+		return nil
+	}
+	used := a.Grid.usedTemplates()
+	names := slices.Concat(a.Observed.Status.PrunedTemplates, a.Pruned)
+	names = slices.DeleteFunc(names, func(name string) bool { return used[name] })
+	slices.Sort(names)
+	return fitNames(slices.Compact(names))
 }

@@ -3,12 +3,13 @@
 //
 // Where to look:
 //
-//   - what goes in: observed.go, and of a Node owner.go (also which of its keys are ours); what
-//     comes out: plan.go; the order of all decisions: decide.go (Decide)
+//   - what goes in: observed.go, and of a Node owner.go (also which of its keys are ours, and
+//     which of its changes matter); what comes out: plan.go; the order of all decisions: decide.go
+//     (Decide)
 //   - which Nodes a unit holds: unit.go, node_index.go (which Nodes a selector is asked about),
 //     selection.go (selectors that read what units write)
-//   - which units a group holds: group.go; the units that it finds by label values: find.go, which
-//     of these may be made: new_units.go, and when they are deleted: removal.go
+//   - which units a group holds: group.go; the units that it finds by label values, and which of
+//     these may be made: find.go; when they are deleted: removal.go
 //   - what a unit writes to its Nodes, and conflicts of units: node_labels.go
 //   - what of a Node changes: node.go (labels and annotations), taint.go; what is restricted, and
 //     which of it is ours: record.go
@@ -17,7 +18,6 @@
 //     settled.go
 //   - what is written to a unit or a group: patch.go, and how a patch is made: edit.go
 //   - the conditions of a unit or a group: report.go; which Events are sent: news.go
-//   - which changes of a Node matter: change.go
 //
 // Invariant: what a Node carries because of units depends only on the units that hold it, and on
 // labels in use that it keeps. A Node that joins a unit and leaves it again carries what it carried
