@@ -38,16 +38,6 @@ type Config struct {
 	Fleet bool
 }
 
-const (
-	workers = 8 // Grids of a kind that are reconciled at the same time
-
-	// The pause after a failure doubles from the first to the last.
-	firstPause = 20 * time.Millisecond
-	lastPause  = 30 * time.Second
-
-	wakes = 64 // Grids that wait to be woken
-)
-
 // Add adds the controllers of the three Grids to a manager that has CacheOptions and Scheme. The
 // CRDs must be there.
 func Add(ctx context.Context, m manager.Manager, c Config) error {
@@ -69,7 +59,7 @@ func Add(ctx context.Context, m manager.Manager, c Config) error {
 			events: m.GetEventRecorder(Manager), metrics: c.Metrics, memory: newMemory(), misplaced: pods, distributes: c.Fleet,
 		}
 		if k.units() {
-			pods.of[k.name] = &watched{kind: k, memory: r.memory, wake: make(chan event.GenericEvent, wakes)}
+			pods.of[k.name] = &watched{kind: k, memory: r.memory, wake: make(chan event.GenericEvent, maxWoken)}
 		}
 		if err := r.add(m); err != nil {
 			return fmt.Errorf("adding the controller of %ss: %w", k.name, err)
@@ -117,7 +107,7 @@ func newController(m manager.Manager, name string, r reconcile.Reconciler, worke
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      &alone,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryDelay, retryDelayMax),
 	})
 }
 

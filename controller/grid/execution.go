@@ -51,10 +51,6 @@ var (
 	errEdited  = errors.New("the Grid has been edited, and the cache does not show that yet")
 )
 
-// atOnce is the pause after a refusal. What follows from it, such as a replacement, can be decided
-// only afterwards, and no event of the cluster may follow.
-const atOnce = time.Nanosecond
-
 // marked reports whether a loss is written down on any child.
 func (e *execution) marked() bool {
 	return slices.ContainsFunc(e.observed.Children, func(l expand.Live) bool { return l.Annotations.Get(v1.AnnotationLostAt) != "" })
@@ -109,7 +105,7 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	delete(e.known.kept, l.Name)
 	for _, other := range e.known.retries.take(l.Name) {
 		delete(e.known.applied, other)
-		e.again = earliest(e.again, atOnce)
+		e.again = earliest(e.again, noDelay)
 	}
 	e.known.applied[l.Name] = expand.Applied{
 		UID: l.UID, Desired: s.Fingerprint, Owned: expand.OwnedFingerprint(l.Owned), Before: before, After: l.ResourceVersion,
@@ -130,7 +126,7 @@ func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fiel
 		e.known.applied[s.Child.Name] = expand.Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}
 		text := expand.Pattern(v1.UnitStatus{Value: s.Child.Value, Child: s.Child.Name, Message: problem.Message})
 		e.known.retries.refuse(s.Child.Name, text, forbidden(err), lacksRight(err), e.now())
-		e.again = earliest(e.again, atOnce)
+		e.again = earliest(e.again, noDelay)
 		return nil
 	}
 	if s.UID != "" && apierrors.IsConflict(err) {

@@ -108,7 +108,7 @@ func TestNoDeletionForAnEditedGrid(t *testing.T) {
 			if err := e.run(t.Context(), []expand.Step{s}); !errors.Is(err, test.err) {
 				t.Errorf("%s: the error is %v", test.what, err)
 			}
-			if (test.err == nil) != (e.again == editedPause) {
+			if (test.err == nil) != (e.again == editedDelay) {
 				t.Errorf("%s: decides again after %s", test.what, e.again)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
@@ -129,16 +128,12 @@ type (
 	clusterHandler = handler.TypedFuncs[*v1alpha1.FleetCluster, reconcile.Request]
 )
 
-// reportPause is for how long reports about a Grid are collected. Whoever has a cluster can write
-// reports about any Grid of which he knows the UID.
-const reportPause = time.Second
-
 // onReport wakes the Grid that a report is about.
 func (r *reconciler) onReport() reportHandler {
 	wake := func(ctx context.Context, q queue, reports ...*v1alpha1.GridReport) {
 		for _, report := range reports {
 			for _, grid := range r.byUID(ctx, reportedGrid(report)) {
-				q.AddAfter(reconcile.Request{NamespacedName: grid}, reportPause)
+				q.AddAfter(reconcile.Request{NamespacedName: grid}, reportDelay)
 			}
 		}
 	}
@@ -218,14 +213,6 @@ func changedGrids(old, new *v1alpha1.FleetCluster) (changed []v1alpha1.ClusterGr
 	}
 	return changed
 }
-
-// The bounds of a report in the cache. Whoever has a cluster can write any report into its
-// namespace; no report that a grid-controller makes has more.
-const (
-	maxReportRows       = 1000
-	maxReportText       = 512 // bytes of one text
-	maxReportConditions = 20
-)
 
 // trimReport keeps what is read of a report, for its status here and for what is published: of one
 // that is too large only what it is about. Rows of one report have texts in common, which are held

@@ -132,7 +132,7 @@ type impatient struct {
 
 // AddAfter adds at once.
 func (q *impatient) AddAfter(r reconcile.Request, pause time.Duration) {
-	if pause >= reportPause {
+	if pause >= reportDelay {
 		q.paused++
 	}
 	q.Add(r)

@@ -261,10 +261,6 @@ func (w *watched) rouse(ctx context.Context, grid types.NamespacedName) {
 	}
 }
 
-// evictAgain is the pause after a PodDisruptionBudget has refused an eviction, about kubectl
-// drain's.
-const evictAgain = 10 * time.Second
-
 // evict asks for the eviction of a misplaced Pod, so that disruption budgets are respected.
 func (e *execution) evict(ctx context.Context, s expand.Evict) error {
 	meta := metav1.ObjectMeta{Namespace: s.Pod.Namespace, Name: s.Pod.Name}
@@ -275,7 +271,7 @@ func (e *execution) evict(ctx context.Context, s expand.Evict) error {
 	err := e.client.SubResource("eviction").Create(ctx, &corev1.Pod{ObjectMeta: meta}, eviction, client.FieldOwner(Manager))
 	switch {
 	case apierrors.IsTooManyRequests(err):
-		e.retry(evictAgain)
+		e.retry(evictionDelay)
 		return nil
 	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err): // gone, or another Pod of that name
 		return fmt.Errorf("evicting the misplaced Pod %s/%s from Node %s: %w", s.Pod.Namespace, s.Pod.Name, s.Pod.Node, err)

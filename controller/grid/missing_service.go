@@ -13,10 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// missingServiceGrace is how long a Service may be missing that a template names: it may be applied
-// after the Grid.
-const missingServiceGrace = time.Minute
-
 // missingService is a Service that a template names and that does not exist.
 type missingService struct {
 	since    time.Time

@@ -26,13 +26,6 @@ const (
 // notice is an Event to come.
 type notice struct{ kind, reason, message string }
 
-// maxNotices bounds the Events of one status. If a hundred units change at once, the conditions
-// report it.
-const maxNotices = 20
-
-// maxNote is the length of a message that the API server accepts in an Event, in bytes.
-const maxNote = 1024
-
 // notices returns the Events for the difference between two statuses. Because the first is one
 // that was announced or written, each transition is reported once, even if another controller
 // takes over in between. Units to which the same happens have one Event.

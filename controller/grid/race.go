@@ -12,20 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	// attempts is how often one step applies a child that others write at the same time. All but
-	// the first begin with a live read, because a frequent writer is always ahead of the cache.
-	attempts = 5
-
-	// soon is the pause after all attempts were lost. It doubles up to lastPause while that
-	// continues: a webhook may cause a conflict each time.
-	soon = 50 * time.Millisecond
-
-	// onlyNew is a resourceVersion that no child can have, because etcd's first revisions are older
-	// than any object of a cluster. Server-side apply compares it with an existing object, which
-	// results in 409, and ignores it for a new one.
-	onlyNew = "1"
-)
+// onlyNew is a resourceVersion that no child can have, because etcd's first revisions are older
+// than any object of a cluster. Server-side apply compares it with an existing object, which
+// results in 409, and ignores it for a new one.
+const onlyNew = "1"
 
 // race applies a child, and returns its previous resourceVersion, "" for a new one. Fields are only
 // forced if the child is still the Grid's: the garbage collector removes its owner when the Grid is
@@ -88,7 +78,7 @@ func (r *remembered) afterRace(outrun bool) time.Duration {
 		r.outrun = 0
 		return 0
 	}
-	pause := min(soon<<min(r.outrun, 16), lastPause)
+	pause := min(conflictDelay<<min(r.outrun, 16), retryDelayMax)
 	r.outrun++
 	return pause
 }

@@ -61,15 +61,15 @@ func TestLostRacesAreRunAgainEverLater(t *testing.T) {
 			t.Fatalf("outrun %t after %d attempts, %v", e.outrun, *applies, err)
 		}
 		pause := e.known.afterRace(e.outrun)
-		if pause <= 0 || pause > lastPause {
+		if pause <= 0 || pause > retryDelayMax {
 			t.Errorf("a pause of %s", pause)
 		}
 		total += pause
 	}
-	if total < 5*lastPause {
+	if total < 5*retryDelayMax {
 		t.Errorf("20 turns in %s", total)
 	}
-	if e.known.afterRace(false) != 0 || e.known.afterRace(true) != soon {
+	if e.known.afterRace(false) != 0 || e.known.afterRace(true) != conflictDelay {
 		t.Error("a race that was won does not end it")
 	}
 }

@@ -85,7 +85,7 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 		observed.Misplaced = observed.WithGraces(r.memory.misplacedPods(known))
 		r.memory.setGraces(known, observed.Misplaced)
 		observed.Decided = false
-		e.retry(atOnce)
+		e.retry(noDelay)
 	}
 	unwritten, err := e.tell(ctx)
 	again := earliest(earliest(plan.Recheck, e.again), earliest(unwritten, known.retries.wait(r.now())))

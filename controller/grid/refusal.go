@@ -43,10 +43,6 @@ func refusal(err error, exists bool) *expand.Problem {
 	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", words, remedy)}
 }
 
-// maxAnswer is how much of an answer is kept for each child, in bytes. Admission webhooks may
-// answer with any amount of text.
-const maxAnswer = 4096
-
 // forbidden reports whether a policy, a quota or missing rights caused the refusal, rather than
 // validation. Such a cause may end without a change of the desired child, so any change of the Grid
 // triggers a retry.

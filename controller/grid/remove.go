@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"gridproxy/controller/grid/expand"
 
@@ -59,15 +58,11 @@ func (e *execution) unchanged(ctx context.Context) error {
 	return nil
 }
 
-// editedPause is how soon a deletion is decided again for a Grid that has been edited, if its event
-// does not come before.
-const editedPause = time.Second
-
 // later handles errors before a deletion. That the cache is behind is not a failure: what is to be
 // done is decided again.
 func (e *execution) later(err error, doing, child string) error {
 	if errors.Is(err, errEdited) {
-		e.retry(editedPause)
+		e.retry(editedDelay)
 		return nil
 	}
 	return fmt.Errorf(doing, e.child(child), err)

@@ -8,16 +8,6 @@ import (
 	"gridproxy/controller/grid/expand"
 )
 
-// The first and the last pause before a refused child is tried again; each pause is twice as long
-// as the one before. Missing rights concern everything that the controller does, and an API server
-// that has just started refuses everything, so these are tried sooner.
-const (
-	firstRefusedPause = 10 * time.Second
-	lastRefusedPause  = 10 * time.Minute
-	firstRightsPause  = time.Second
-	lastRightsPause   = 30 * time.Second
-)
-
 // retries decide when to try again the children of one Grid that the API server has refused: no
 // event says that a port, a quota or a right is available. Of the children that are refused with
 // one text only one is tried, until it is taken.
@@ -61,9 +51,9 @@ func (r *retries) endTry(child string) (longest time.Duration) {
 
 // wait begins a pause, which is within the bounds of the group.
 func (g *retryGroup) wait(pause time.Duration, now time.Time) {
-	first, last := firstRefusedPause, lastRefusedPause
+	first, last := refusedDelay, refusedDelayMax
 	if g.rights {
-		first, last = firstRightsPause, lastRightsPause
+		first, last = rightsDelay, rightsDelayMax
 	}
 	g.pause = min(max(pause, first), last)
 	g.next = now.Add(g.pause)

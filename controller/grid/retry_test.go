@@ -34,11 +34,11 @@ func TestPauseOfRights(t *testing.T) {
 		r.due(allBlocked(r), now)
 	}
 	r.refuse("web-a", "rights", true, true, now)
-	if got := r.groups["rights"].pause; got != lastRightsPause {
-		t.Errorf("the pause is %s, want %s", got, lastRightsPause)
+	if got := r.groups["rights"].pause; got != rightsDelayMax {
+		t.Errorf("the pause is %s, want %s", got, rightsDelayMax)
 	}
-	now = now.Add(lastRefusedPause)
-	if due := r.due(map[string]bool{"web-a": false}, now); len(due) > 0 || r.groups["rights"].pause != lastRightsPause {
+	now = now.Add(refusedDelayMax)
+	if due := r.due(map[string]bool{"web-a": false}, now); len(due) > 0 || r.groups["rights"].pause != rightsDelayMax {
 		t.Errorf("%v is tried, and the pause is %s", due, r.groups["rights"].pause)
 	}
 }
@@ -110,7 +110,7 @@ func TestOneIsTried(t *testing.T) {
 		r.refuse(child, "quota", true, false, now)
 	}
 	for i, want := range []string{"web-a", "web-b", "web-c", "web-a"} {
-		now = now.Add(lastRefusedPause)
+		now = now.Add(refusedDelayMax)
 		if i == 1 {
 			r.endPauses()
 		}
@@ -183,7 +183,7 @@ func TestOnlyWantedAreTried(t *testing.T) {
 			}
 		}
 		for range len(turns) {
-			now = now.Add(lastRefusedPause)
+			now = now.Add(refusedDelayMax)
 			due := r.due(blocked, now)
 			if len(due) != 1 || !blocked[due[0]] {
 				t.Fatalf("%v is tried, and wanted are %v", due, turns)

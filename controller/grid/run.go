@@ -10,23 +10,12 @@ import (
 	"gridproxy/controller/grid/expand"
 )
 
-const (
-	// writers is how many children of one Grid are applied at the same time, so that one that takes
-	// long, because of a slow webhook, does not hold up the others.
-	writers = 8
-
-	// executionLimit is how long one execution begins new steps. The rest follows in the next one,
-	// after the Grids that wait, and is decided on again. What has begun is waited for: a canceled
-	// apply might never succeed.
-	executionLimit = 10 * time.Second
-)
-
 // run executes steps. A step that fails does not stop the others. The deletion of the Grid does: an
 // apply would return children to the Grid that the garbage collector has just orphaned, and would
 // then delete. And no child is created while no loss can be written down: it would look older than
 // the first loss.
 func (e *execution) run(ctx context.Context, steps []expand.Step) error {
-	e.until = e.now().Add(executionLimit)
+	e.until = e.now().Add(executionTimeout)
 	var errs []error
 	unmarked := false
 	for len(steps) > 0 && !e.over(ctx) {
@@ -62,7 +51,7 @@ func (e *execution) over(ctx context.Context) bool {
 	if e.now().Before(e.until) {
 		return false
 	}
-	e.retry(atOnce)
+	e.retry(noDelay)
 	return true
 }
 

@@ -158,14 +158,14 @@ func TestExecutionEnds(t *testing.T) {
 	w.apply = func(context.Context, string) error {
 		mu.Lock()
 		defer mu.Unlock()
-		now = now.Add(executionLimit / 4)
+		now = now.Add(executionTimeout / 4)
 		return nil
 	}
 	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5", Released: true})
 	if err := e.run(t.Context(), steps); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.done(); n < 4 || n > 4+writers || e.again != atOnce || slices.Contains(w.ended, "delete") {
+	if n := w.done(); n < 4 || n > 4+writers || e.again != noDelay || slices.Contains(w.ended, "delete") {
 		t.Errorf("%d steps, again after %s: %v", n, e.again, w.ended)
 	}
 }

@@ -48,12 +48,6 @@ type Config struct {
 	Metrics *Metrics
 }
 
-// The pause after a failure doubles from the first to the last.
-const (
-	firstPause = 20 * time.Millisecond
-	lastPause  = 30 * time.Second
-)
-
 // Add adds the controller of NodeUnits and NodeGroups to a manager whose scheme knows their types
 // and those of Grids and of Kubernetes' core. The CRDs of NodeUnits and NodeGroups must be there.
 // The manager's cache should have ByObject among its options.
@@ -70,7 +64,7 @@ func Add(m manager.Manager, c Config) error {
 		// Everything is decided together, so there is one thing to reconcile.
 		MaxConcurrentReconciles: 1,
 		SkipNameValidation:      &alone,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryDelay, retryDelayMax),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller of NodeUnits and NodeGroups: %w", err)

@@ -23,14 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// workers is how many writes are under way at the same time.
-const workers = 8
-
 // execution executes one Plan.
 type execution struct {
 	*reconciler
 	stale map[types.UID]bool // objects that are not what was last written to them
-	again atomic.Bool        // something is to be tried again soon
+	again atomic.Bool        // something is to be tried again
 }
 
 // run executes all steps. A step that fails does not stop the others. An object that is older than

@@ -23,9 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// retryAfter is the pause before a reconcile that waits for the caches.
-const retryAfter = 100 * time.Millisecond
-
 // reconciler makes everything what assign says, each time from everything that is observed.
 type reconciler struct {
 	client client.Client // reads from the caches
@@ -76,7 +73,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		// Nothing counts as unused then. NodeUnits and NodeGroups go on working.
 		log.FromContext(ctx).Error(err, "labels whose NodeUnit or NodeGroup is gone stay on Nodes until this works")
 	} else if wait {
-		return reconcile.Result{RequeueAfter: retryAfter}, nil
+		return reconcile.Result{RequeueAfter: cacheDelay}, nil
 	}
 	plan := assign.Decide(observed)
 	r.flips = plan.Flips
@@ -93,10 +90,10 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	if e.again.Load() {
-		return reconcile.Result{RequeueAfter: retryAfter}, nil
+		return reconcile.Result{RequeueAfter: cacheDelay}, nil
 	}
-	if observed.Uses == nil && (plan.Recheck == 0 || plan.Recheck > usesAgain) {
-		plan.Recheck = usesAgain
+	if observed.Uses == nil && (plan.Recheck == 0 || plan.Recheck > usesPeriod) {
+		plan.Recheck = usesPeriod
 	}
 	return reconcile.Result{RequeueAfter: plan.Recheck}, nil
 }

@@ -21,13 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-const (
-	// usesPatience is how long the first decision waits until Grids and Services are read.
-	usesPatience = 5 * time.Second
-	// usesAgain is when to look again for what could not be read.
-	usesAgain = 10 * time.Second
-)
-
 // uses reads which Grids and Services name label keys. One goroutine calls read.
 type uses struct {
 	cache   cache.Cache
@@ -97,7 +90,7 @@ func (u *uses) read(ctx context.Context, now time.Time) (all *assign.Uses, wait 
 	}
 	unsynced := func(s *useSource) bool { return s.informer != nil && !s.informer.HasSynced() }
 	if slices.ContainsFunc(u.sources, unsynced) {
-		return nil, now.Sub(u.since) < usesPatience, nil
+		return nil, now.Sub(u.since) < usesTimeout, nil
 	}
 	all, last := assign.NewUses(), map[types.UID][]string{}
 	for _, s := range u.sources {
@@ -114,7 +107,7 @@ func (u *uses) read(ctx context.Context, now time.Time) (all *assign.Uses, wait 
 
 // follow starts to watch a kind that the API server serves.
 func (u *uses) follow(ctx context.Context, s *useSource, now time.Time) error {
-	if s.informer != nil || now.Sub(s.asked) < usesAgain {
+	if s.informer != nil || now.Sub(s.asked) < usesPeriod {
 		return nil
 	}
 	informer, err := u.cache.GetInformer(ctx, s.object, cache.BlockUntilSynced(false))

@@ -86,7 +86,7 @@ func TestUnsyncedUses(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		wait  bool
-	}{{0, true}, {usesPatience - 1, true}, {usesPatience, false}} {
+	}{{0, true}, {usesTimeout - 1, true}, {usesTimeout, false}} {
 		if all, wait, err := u.read(t.Context(), begin.Add(step.after)); all != nil || wait != step.wait || err != nil {
 			t.Errorf("after %s: %v, wait %t, %v", step.after, all, wait, err)
 		}

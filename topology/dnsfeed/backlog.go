@@ -8,14 +8,6 @@ import (
 	"gridproxy/topology/dnsview"
 )
 
-const (
-	// largePairs is the number of pairs of an endpoint and a port above which a Service is large.
-	largePairs = 20_000
-	// largeRest is how many times the processor time of sending a large Service passes until one is
-	// sent again.
-	largeRest = 20
-)
-
 // isLarge reports whether a Service is large. An endpoint without ports counts as one pair.
 func isLarge(svc *dnsview.Names) bool {
 	pairs := 0
@@ -122,7 +114,7 @@ func replace(list, owners []*dnsview.Names, now func(*dnsview.Names) []*dnsview.
 
 // Took notes the processor time of sending the last update.
 func (b *Backlog) Took(used time.Duration, now time.Time) {
-	if rested := now.Add(largeRest * used); b.large && rested.After(b.rested) {
+	if rested := now.Add(largeDelay * used); b.large && rested.After(b.rested) {
 		b.rested = rested
 	}
 }

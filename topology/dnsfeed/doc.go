@@ -8,6 +8,7 @@
 //	writer.go  writes a greeting, updates and reports
 //	reader.go  reads them
 //	file.go    a whole View as a file with a checksum
+//	limits.go  how large frames and updates are, and how often large Services are sent
 //
 // A frame is a length (uint32, big-endian, of what follows, at most MaxFrame), a kind (one byte)
 // and its content in CBOR (RFC 8949) with numbered fields. The daemon sends a Hello, then updates;

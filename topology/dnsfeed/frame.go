@@ -12,13 +12,7 @@ import (
 // Version is that of the protocol. Two programs of different versions do not talk to each other.
 const Version = 1
 
-// The limits of what is read and written.
-const (
-	MaxFrame  = 1 << 20   // bytes of one frame, without its length
-	MaxUpdate = 256 << 20 // bytes of all frames of one update
-
-	heading = 5 // bytes: length and kind
-)
+const heading = 5 // bytes: length and kind
 
 // ErrMalformed means that what was read is no frame of this protocol, or out of place.
 var ErrMalformed = errors.New("malformed feed")

@@ -51,18 +51,6 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// The times of an agent.
-const (
-	heartbeatEach = time.Minute
-	reportEach    = 10 * time.Second // at most, for each Grid
-	settle        = 200 * time.Millisecond
-	firstPause    = time.Second
-	lastPause     = 30 * time.Second
-	engineEach    = 30 * time.Second // at which Flux is looked for
-	engineGrace   = 2 * time.Minute  // in which Flux must react
-	roundTimeout  = 2 * time.Minute
-)
-
 // Agent is the agent of one cluster. Run runs it.
 type Agent struct {
 	Config
@@ -104,7 +92,7 @@ func (a *Agent) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		again, err := a.round(ctx)
 		if err != nil && ctx.Err() == nil {
-			pause = min(max(2*pause, firstPause), lastPause)
+			pause = min(max(2*pause, retryDelay), retryDelayMax)
 			again = pause
 			a.tell(err)
 		} else {
@@ -150,7 +138,7 @@ func (a *Agent) wait(ctx context.Context, longest time.Duration) bool {
 		return true
 	case <-a.changed:
 	}
-	settled := time.NewTimer(settle)
+	settled := time.NewTimer(settleDelay)
 	defer settled.Stop()
 	select {
 	case <-ctx.Done():
@@ -181,10 +169,10 @@ func (a *Agent) round(ctx context.Context) (again time.Duration, err error) {
 	}
 	next, unsaid := a.report(ctx, observed, d, unread)
 	if len(observed.Missing.Kinds) > 0 {
-		next = min(next, missingEach)
+		next = min(next, missingKindPeriod)
 	}
 	if observed.EngineMissing != "" {
-		next = min(next, engineEach)
+		next = min(next, enginePeriod)
 	}
 	next = min(next, a.idleIn())
 	return next, errors.Join(unread, failed, unsaid)

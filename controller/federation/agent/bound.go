@@ -12,14 +12,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// The bounds of what the API server of another cluster may send. Its admin may be anyone, and all
-// that it sends is in the memory of the hub's controller.
-const (
-	maxBody     = 64 << 20 // bytes of a list with all its pages, or of a watch in boundWindow
-	boundWindow = time.Minute
-	maxObjects  = 100_000 // in the caches
-)
-
 var errTooLarge = errors.New("the API server sends too much")
 
 // bound ends what an API server sends without end. exceeded is called with the reason, perhaps more
@@ -75,7 +67,7 @@ type boundedBody struct {
 // Read reads from the body.
 func (r *boundedBody) Read(into []byte) (int, error) {
 	n, err := r.ReadCloser.Read(into)
-	if now := r.bound.now(); r.watches && now.Sub(r.begun).Abs() >= boundWindow {
+	if now := r.bound.now(); r.watches && now.Sub(r.begun).Abs() >= boundPeriod {
 		r.begun = now
 		r.size.Store(0)
 	}

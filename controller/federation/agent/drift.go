@@ -38,9 +38,6 @@ type request struct {
 	at      time.Time
 }
 
-// repairEach is how often Flux is asked at most about one set.
-const repairEach = 10 * time.Second
-
 // comparison is the result for one version of a Grid.
 type comparison struct {
 	wish     wish
@@ -128,7 +125,7 @@ func (a *Agent) repair(ctx context.Context, d delivery.Delivery, grids map[deliv
 			delete(a.drift.asked, set)
 			continue
 		}
-		if differs == last.differs || a.Now().Sub(last.at) < repairEach && !last.at.IsZero() {
+		if differs == last.differs || a.Now().Sub(last.at) < repairPeriod && !last.at.IsZero() {
 			continue
 		}
 		if err := a.request(ctx, k); err != nil {

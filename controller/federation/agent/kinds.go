@@ -49,7 +49,7 @@ func (k kinds) doubt(ctx context.Context, live client.Reader, o *delivery.Observ
 // missing reports whether the API server does not serve a kind. It is not asked for each
 // change.
 func (k kinds) missing(ctx context.Context, live client.Reader, kind string, now time.Time) (bool, error) {
-	if known, found := k[kind]; found && now.Sub(known.at) < missingEach {
+	if known, found := k[kind]; found && now.Sub(known.at) < missingKindPeriod {
 		return known.missing, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

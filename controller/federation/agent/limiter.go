@@ -8,20 +8,6 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The limits of the Reader of a Server.
-const (
-	ReadsASecond = 50
-	ReadsAtOnce  = 200
-)
-
-// The bounds of requests for archives. One address cannot use up what there is for all.
-const (
-	fetchesASecond, fetchesAtOnce         = ReadsASecond, ReadsAtOnce
-	peerFetchesASecond, peerFetchesAtOnce = 20, 100
-	maxPeerFetches                        = maxFetches / 4 // at the same time
-	maxPeers                              = 256            // addresses that are remembered
-)
-
 // limiter bounds how often archives are asked for: each request is one to the API server too.
 type limiter struct {
 	now func() time.Time

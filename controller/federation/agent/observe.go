@@ -302,9 +302,9 @@ func readBundle(spec v1alpha1.GridBundleSpec) delivery.Bundle {
 // clusterUID returns the UID of the cluster's Namespace kube-system. It is read live, again
 // after some time: behind the same address another cluster may answer.
 func (a *Agent) clusterUID(ctx context.Context) (string, error) {
-	fresh := heartbeatEach
+	fresh := heartbeatPeriod
 	if a.KubeConfig != nil {
-		fresh = missingEach // behind an address of another cluster another one may answer
+		fresh = missingKindPeriod // behind an address of another cluster another one may answer
 	}
 	if a.beat.clusterUID != "" && a.Now().Sub(a.beat.uidRead) < fresh {
 		return a.beat.clusterUID, nil
@@ -345,9 +345,6 @@ type finding struct {
 	missing bool
 	at      time.Time
 }
-
-// missingEach is how often a missing kind is looked for.
-const missingEach = 5 * time.Second
 
 // absent reports whether err says that the API server does not serve the kind, or lacks the
 // object.

@@ -55,7 +55,7 @@ func TestIdle(t *testing.T) {
 				t.Error("it is idle at once")
 			}
 			now = now.Add(engineGrace / 2)
-			if in := a.idleIn(); in > heartbeatEach || in < 0 {
+			if in := a.idleIn(); in > heartbeatPeriod || in < 0 {
 				t.Errorf("the next look is in %s", in)
 			}
 			now = now.Add(engineGrace)
@@ -113,9 +113,9 @@ func TestDoubt(t *testing.T) {
 	}{
 		{0, true, false, 1},
 		{time.Second, false, false, 1},
-		{missingEach, false, true, 2},
+		{missingKindPeriod, false, true, 2},
 		{time.Second, true, true, 2},
-		{missingEach, true, false, 3},
+		{missingKindPeriod, true, false, 3},
 	} {
 		now, server.served = now.Add(step.after), step.served
 		o.Missing.Kinds = map[string]bool{}

@@ -49,9 +49,9 @@ func (a *Agent) awaited(ctx context.Context, set string, k *unstructured.Unstruc
 }
 
 // idleIn returns after how long a set for which Flux is awaited becomes a problem, or the agent
-// asks Flux to look at it again; at most heartbeatEach.
+// asks Flux to look at it again; at most heartbeatPeriod.
 func (a *Agent) idleIn() time.Duration {
-	soonest := heartbeatEach
+	soonest := heartbeatPeriod
 	for _, w := range a.waits {
 		if w.since.IsZero() {
 			continue
@@ -65,21 +65,14 @@ func (a *Agent) idleIn() time.Duration {
 	return soonest
 }
 
-// The times of asking Flux to look again: at first promptEach after it was given something, and
-// then after twice as long each time until it has done it.
-const (
-	promptEach  = 20 * time.Second
-	promptLimit = 30 * time.Minute
-)
-
 // next returns when the agent asks Flux to look again.
 func (w waiting) next() time.Time {
-	from, pause := w.since, promptEach
+	from, pause := w.since, promptDelay
 	if w.asked.After(from) {
 		from = w.asked
 	}
 	for range w.times - 1 {
-		pause = min(2*pause, promptLimit)
+		pause = min(2*pause, promptDelayMax)
 	}
 	return from.Add(pause)
 }

@@ -38,22 +38,6 @@ type Pull struct {
 	again *rate.Limiter // of watches that begin again
 }
 
-// secretEach is how often the Secret is read.
-const secretEach = 30 * time.Second
-
-// The limits of requests to another cluster.
-const (
-	requestsASecond = 20
-	requestsAtOnce  = 50
-)
-
-// Watches of the hub begin again after each loss, but no more often in a row than this: another
-// cluster that was joined under the same name writes its Lease too, each minute.
-const (
-	againEach   = 10 * time.Minute
-	againAtOnce = 3
-)
-
 // NeedLeaderElection returns true: one agent works for a cluster.
 func (p *Pull) NeedLeaderElection() bool { return true }
 
@@ -75,7 +59,7 @@ func (p *Pull) Start(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(secretEach):
+		case <-time.After(secretPeriod):
 		}
 	}
 	return nil
@@ -156,7 +140,7 @@ func (p *Pull) follow(ctx context.Context, j joined) error {
 // until then. It reports false if that was done several times lately, and is done later.
 func (p *Pull) beginAgain(stop context.CancelFunc) bool {
 	if p.again == nil {
-		p.again = rate.NewLimiter(rate.Every(againEach), againAtOnce)
+		p.again = rate.NewLimiter(rate.Every(rewatchPeriod), rewatchesAtOnce)
 	}
 	if !p.again.AllowN(p.Now(), 1) {
 		return false
@@ -180,7 +164,7 @@ func (p *Pull) watchSecret(ctx context.Context, hub client.Client, token *bearer
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(secretEach):
+		case <-time.After(secretPeriod):
 		}
 		read, err := p.read(ctx)
 		switch {

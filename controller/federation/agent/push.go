@@ -51,15 +51,6 @@ type Push struct {
 	detached map[types.UID]bool // that Flux has dropped
 }
 
-// The bounds of a Push.
-const (
-	maxDetaching  = 8 // at the same time
-	detachTimeout = time.Minute
-	endTimeout    = 10 * time.Second // for agents to end
-	pushSettle    = time.Second
-	excessPause   = 10 * time.Minute
-)
-
 // NewPush returns a Push that is ready to start.
 func NewPush(c PushConfig) *Push {
 	return &Push{
@@ -107,7 +98,7 @@ func (p *Push) Start(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-p.changed:
 			p.settle(ctx)
-		case <-time.After(secretEach):
+		case <-time.After(secretPeriod):
 		}
 	}
 	p.end(slices.Collect(maps.Values(p.running))...)
@@ -118,7 +109,7 @@ func (p *Push) Start(ctx context.Context) error {
 func (p *Push) settle(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(pushSettle):
+	case <-time.After(pushSettleDelay):
 	}
 	select {
 	case <-p.changed:
@@ -227,18 +218,18 @@ func (p *Push) serve(ctx context.Context, hub string, c *v1alpha1.FleetCluster) 
 }
 
 // excessive reports whether a cluster that has sent too much is to wait before its agent is started
-// again: one of them in excessPause, so that they do not fill the memory together.
+// again: one of them in excessDelay, so that they do not fill the memory together.
 func (p *Push) excessive(ctx context.Context, a *pushed) (wait bool, err error) {
 	if a.reported.IsZero() {
 		why := *a.excess.Load()
 		p.Log.Warn("a cluster sends too much; its agent is ended, and started again later", "cluster", a.name, "why", why)
-		message := fmt.Sprintf("the cluster sends more than grid-controller keeps of one: %s; see what writes Grids there; it is tried again every %s", why, excessPause)
+		message := fmt.Sprintf("the cluster sends more than grid-controller keeps of one: %s; see what writes Grids there; it is tried again every %s", why, excessDelay)
 		if err := p.tell(ctx, a.name, delivery.ReasonTooLarge, message); err != nil {
 			return true, err
 		}
 		a.reported = p.Now()
 	}
-	if now := p.Now(); min(now.Sub(p.tried).Abs(), now.Sub(a.reported).Abs()) < excessPause {
+	if now := p.Now(); min(now.Sub(p.tried).Abs(), now.Sub(a.reported).Abs()) < excessDelay {
 		return true, nil
 	}
 	p.tried = p.Now()
@@ -257,7 +248,7 @@ type secretRead struct {
 // FleetCluster is the same. fresh reports whether it was read now.
 func (p *Push) kubeConfig(ctx context.Context, c *v1alpha1.FleetCluster) (read secretRead, fresh bool) {
 	now := p.Now()
-	if known, found := p.secrets[c.UID]; found && known.generation == c.Generation && now.Sub(known.at).Abs() < secretEach {
+	if known, found := p.secrets[c.UID]; found && known.generation == c.Generation && now.Sub(known.at).Abs() < secretPeriod {
 		return known, false
 	}
 	read = secretRead{at: now, generation: c.Generation}

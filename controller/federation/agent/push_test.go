@@ -86,7 +86,7 @@ func TestPushReadsSecrets(t *testing.T) {
 		after      time.Duration
 		generation int64
 		want       int
-	}{{0, 1, 1}, {secretEach - 1, 1, 1}, {1, 1, 2}, {0, 2, 3}, {-time.Hour, 2, 4}} {
+	}{{0, 1, 1}, {secretPeriod - 1, 1, 1}, {1, 1, 2}, {0, 2, 3}, {-time.Hour, 2, 4}} {
 		h.now = h.now.Add(step.after)
 		c.Generation = step.generation
 		before := h.reads

@@ -33,7 +33,7 @@ type sayings map[string]saying
 
 // report writes what has changed to the hub. again is when there is more to say.
 func (a *Agent) report(ctx context.Context, o delivery.Observed, d delivery.Delivery, unread error) (again time.Duration, err error) {
-	again = heartbeatEach
+	again = heartbeatPeriod
 	if o.Grids != nil && d.Reports != nil {
 		a.forgetSaid(o.Fleet, d.Reports)
 		next, unsaid := a.reports(ctx, o.Fleet, d.Reports)
@@ -47,9 +47,9 @@ func (a *Agent) report(ctx context.Context, o delivery.Observed, d delivery.Deli
 // neither here nor wanted here.
 func (a *Agent) reports(ctx context.Context, fleet *v1alpha1.FleetCluster, want map[string]v1alpha1.GridReportSpec) (time.Duration, error) {
 	if err := a.recall(ctx, fleet); err != nil || !a.recalled {
-		return heartbeatEach, err
+		return heartbeatPeriod, err
 	}
-	again := heartbeatEach
+	again := heartbeatPeriod
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		text, err := json.Marshal(want[name])
@@ -61,7 +61,7 @@ func (a *Agent) reports(ctx context.Context, fleet *v1alpha1.FleetCluster, want 
 		if said.text == string(text) {
 			continue
 		}
-		if left := reportEach - a.Now().Sub(said.at); left > 0 && left <= reportEach && !said.at.IsZero() {
+		if left := reportPeriod - a.Now().Sub(said.at); left > 0 && left <= reportPeriod && !said.at.IsZero() {
 			again = min(again, left)
 			continue
 		}
@@ -92,9 +92,6 @@ func (a *Agent) reports(ctx context.Context, fleet *v1alpha1.FleetCluster, want 
 // home returns the cluster's namespace on the hub.
 func (a *Agent) home() string { return v1alpha1.NamespacePrefix + a.Cluster }
 
-// recallEach is how often the reports that the hub has are read again at most.
-const recallEach = time.Minute
-
 // forgetSaid forgets which reports the hub has when it seems to have lost some: it was restored
 // from a backup, or the cluster has left and joined again.
 func (a *Agent) forgetSaid(fleet *v1alpha1.FleetCluster, want map[string]v1alpha1.GridReportSpec) {
@@ -105,7 +102,7 @@ func (a *Agent) forgetSaid(fleet *v1alpha1.FleetCluster, want map[string]v1alpha
 		a.recalled = false
 		return
 	}
-	if a.Now().Sub(a.recalledAt) < recallEach {
+	if a.Now().Sub(a.recalledAt) < recallPeriod {
 		return
 	}
 	known := map[string]string{} // states by UID
@@ -172,12 +169,12 @@ type heartbeat struct {
 // Lease of a cluster that cannot be read is not renewed, but says why.
 func (a *Agent) heartbeat(ctx context.Context, o delivery.Observed, problems []v1alpha1.Problem, unread error) (time.Duration, error) {
 	heard := o.Grids != nil
-	due := a.Now().Sub(a.beat.renewed) >= heartbeatEach
+	due := a.Now().Sub(a.beat.renewed) >= heartbeatPeriod
 	var uncounted error // the Lease does not wait for it
 	beat := v1alpha1.Heartbeat{ClusterUID: o.ClusterUID, Version: a.Version, Problems: problems}
 	if !heard {
 		if !due || unread == nil {
-			return heartbeatEach, nil
+			return heartbeatPeriod, nil
 		}
 		beat.Nodes, beat.Problems = a.nodes, append(problems, a.unreachable(unread))
 	} else {
@@ -188,16 +185,16 @@ func (a *Agent) heartbeat(ctx context.Context, o delivery.Observed, problems []v
 		return 0, fmt.Errorf("encoding the heartbeat: %w", err)
 	}
 	if string(text) == a.beat.text && !(due && heard) {
-		return max(time.Second, heartbeatEach-a.Now().Sub(a.beat.renewed)), uncounted
+		return max(time.Second, heartbeatPeriod-a.Now().Sub(a.beat.renewed)), uncounted
 	}
-	if left := reportEach - a.Now().Sub(a.beat.renewed); !due && left > 0 {
+	if left := reportPeriod - a.Now().Sub(a.beat.renewed); !due && left > 0 {
 		return left, uncounted
 	}
 	if err := a.renew(ctx, string(text), o.ClusterUID, heard); err != nil {
 		return 0, errors.Join(err, uncounted)
 	}
 	a.beat.text, a.beat.renewed = string(text), a.Now()
-	return heartbeatEach, uncounted
+	return heartbeatPeriod, uncounted
 }
 
 // unreachable returns the problem that the cluster cannot be read, with a remedy.
@@ -220,7 +217,7 @@ func (a *Agent) renew(ctx context.Context, text, holder string, heard bool) erro
 		"labels": map[string]string{v1alpha1.LabelCluster: a.Cluster}, "annotations": map[string]string{v1alpha1.AnnotationHeartbeat: text},
 	}
 	at := time.Time{}
-	spec := map[string]any{"holderIdentity": holder, "leaseDurationSeconds": int(heartbeatEach.Seconds())}
+	spec := map[string]any{"holderIdentity": holder, "leaseDurationSeconds": int(heartbeatPeriod.Seconds())}
 	if heard {
 		at = a.Now().Truncate(time.Microsecond)
 		spec["renewTime"] = metav1.NewMicroTime(at)

@@ -27,12 +27,6 @@ type Server struct {
 	Log      *slog.Logger
 }
 
-// The bounds of the server.
-const (
-	maxFetches   = 32
-	fetchTimeout = 30 * time.Second
-)
-
 // NeedLeaderElection returns false: every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 

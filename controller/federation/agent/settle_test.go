@@ -33,7 +33,7 @@ func TestNothingAfterSettling(t *testing.T) {
 			for i := 0; i < len(pauses) && err == nil; i++ {
 				time.Sleep(time.Duration(pauses[i]) * time.Millisecond)
 				p.change(i)
-				time.Sleep(settle)
+				time.Sleep(settleDelay)
 				synctest.Wait()
 				err = p.written(i)
 			}

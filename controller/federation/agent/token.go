@@ -18,18 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The times of a member's token.
-const (
-	// TokenLifetime is how long a token is asked to be valid.
-	TokenLifetime = 90 * 24 * time.Hour
-	// A token is renewed when it is older than this, or than half of its life.
-	renewTokenAfter = 24 * time.Hour
-	// retryTokenEach is the longest time between two attempts.
-	retryTokenEach = time.Hour
-	// maxToken is how many bytes of a token are read.
-	maxToken = 16 << 10
-)
-
 // validity is when a token begins and ends, by its own words; zero: it does not say.
 type validity struct{ from, until time.Time }
 
@@ -64,14 +52,14 @@ func (v validity) expired(now time.Time) bool { return !v.until.IsZero() && !now
 // does not say when it ends is renewed for one that does. A clock that is far behind the hub's
 // makes a token look as if it were of the future: that is renewed too.
 func (v validity) due(now, tried time.Time) bool {
-	pause := retryTokenEach
+	pause := tokenRetryDelayMax
 	if rest := v.until.Sub(now); rest > 0 {
-		pause = min(pause, max(rest/10, secretEach))
+		pause = min(pause, max(rest/10, secretPeriod))
 	}
 	if !tried.IsZero() && now.Sub(tried).Abs() < pause {
 		return false
 	}
-	return v.until.IsZero() || now.Sub(v.from).Abs() >= min(renewTokenAfter, v.until.Sub(v.from)/2)
+	return v.until.IsZero() || now.Sub(v.from).Abs() >= min(tokenRenewalDelay, v.until.Sub(v.from)/2)
 }
 
 // bearer is the token of a member as it is now. It takes the place of a token in a rest.Config, so
@@ -119,7 +107,7 @@ func renewToken(ctx context.Context, hub client.Client, cluster string) (string,
 	defer cancel()
 	account := &corev1.ServiceAccount{}
 	account.Namespace, account.Name = v1alpha1.NamespacePrefix+cluster, v1alpha1.MemberAccount
-	seconds := int64(TokenLifetime.Seconds())
+	seconds := int64(tokenLifetime.Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	if err := hub.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", time.Time{}, fmt.Errorf("renewing the token for the hub: %w", err)

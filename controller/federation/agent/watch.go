@@ -52,13 +52,7 @@ func (f *watch) synced(ctx context.Context) (bool, error) {
 	return synced, nil
 }
 
-// watchGrace is how long the first list of a watch may take.
-const watchGrace = 2 * time.Minute
-
 var errUnlisted = errors.New("it cannot be listed")
-
-// requestTimeout is how long a request to an API server may take.
-const requestTimeout = 20 * time.Second
 
 // wake returns a handler that signals on a channel that something has changed.
 func wake(changed chan<- struct{}) toolscache.ResourceEventHandler {

@@ -40,22 +40,6 @@ type Config struct {
 	Detached func(cluster types.UID) bool
 }
 
-const (
-	// debounce is for how long events are collected before one decision is taken on all of
-	// them.
-	debounce = 100 * time.Millisecond
-	// reportDebounce is that of reports and of Leases that say something new: while Pods are
-	// replaced everywhere, there is always another.
-	reportDebounce = time.Second
-	// renewalDebounce is that of Leases that are renewed and say nothing new. In between, a
-	// member counts as not heard. It is much less than the minute in which members renew.
-	renewalDebounce = 5 * time.Second
-
-	// The pause after a failure doubles from the first to the last.
-	firstPause = 50 * time.Millisecond
-	lastPause  = 30 * time.Second
-)
-
 // AddToScheme makes a scheme know what this package reads besides Grids.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(coordinationv1.SchemeGroupVersion, &coordinationv1.Lease{}, &coordinationv1.LeaseList{})
@@ -76,7 +60,7 @@ func Add(m manager.Manager, c Config) error {
 		// Everything is decided together, so there is one thing to reconcile.
 		MaxConcurrentReconciles: 1,
 		SkipNameValidation:      &alone,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryDelay, retryDelayMax),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller of FleetClusters: %w", err)
@@ -119,18 +103,18 @@ func together() handler.EventHandler {
 // is gone.
 func pauseOf(old, new client.Object) time.Duration {
 	if old == nil || new == nil {
-		return debounce
+		return eventDelay
 	}
 	switch new.(type) {
 	case *v1alpha1.GridReport:
-		return reportDebounce
+		return reportDelay
 	case *coordinationv1.Lease: // a member can write it as often as it likes
 		if old.GetAnnotations()[v1alpha1.AnnotationHeartbeat] == new.GetAnnotations()[v1alpha1.AnnotationHeartbeat] {
-			return renewalDebounce
+			return renewalDelay
 		}
-		return reportDebounce
+		return reportDelay
 	}
-	return debounce
+	return eventDelay
 }
 
 // wishes lets the changes of distributed Grids pass that are not of the status alone.

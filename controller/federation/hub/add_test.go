@@ -32,12 +32,12 @@ func TestPauses(t *testing.T) {
 		old, new client.Object
 		want     time.Duration
 	}{
-		{"a Grid", grid, grid, debounce},
-		{"a new report", nil, newReport("west", grid), debounce},
-		{"a report", newReport("west", grid), newReport("west", grid), reportDebounce},
-		{"a report that is gone", newReport("west", grid), nil, debounce},
-		{"a renewed Lease", newLease("west", at, "{}"), newLease("west", at.Add(time.Minute), "{}"), renewalDebounce},
-		{"another heartbeat", newLease("west", at, "{}"), newLease("west", at, `{"nodes":1}`), reportDebounce},
+		{"a Grid", grid, grid, eventDelay},
+		{"a new report", nil, newReport("west", grid), eventDelay},
+		{"a report", newReport("west", grid), newReport("west", grid), reportDelay},
+		{"a report that is gone", newReport("west", grid), nil, eventDelay},
+		{"a renewed Lease", newLease("west", at, "{}"), newLease("west", at.Add(time.Minute), "{}"), renewalDelay},
+		{"another heartbeat", newLease("west", at, "{}"), newLease("west", at, `{"nodes":1}`), reportDelay},
 	} {
 		q := &pauses{}
 		switch h := together(); {

@@ -19,9 +19,6 @@ import (
 // No name without a prefix is ever written by others to a GridBundle of ours.
 const annotationSize = "archive-size"
 
-// maxHeartbeat is how many bytes of a member's heartbeat are read.
-const maxHeartbeat = 16 << 10
-
 // ByObject returns options for the manager's cache: it keeps GridBundles without their archives,
 // reads only the Leases of the fleet, and keeps of these and of Namespaces only what is used. An
 // archive must be read from the API server. GridReports are not among these options.

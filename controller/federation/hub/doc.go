@@ -11,7 +11,7 @@
 //   - the order of the steps: execution.go; the steps: finalizer.go, bundle.go, status.go
 //   - the caches do not show yet what was written: written.go
 //   - reports that are deleted because they are too large: excess.go
-//   - Events: faults.go; metrics: metrics.go
+//   - Events: faults.go; metrics: metrics.go; times and bounds: limits.go
 //
 // Invariant: a step runs only after those that it depends on have succeeded. A bundle never has a
 // Grid without the finalizer. A Grid loses the finalizer only after the API server itself shows

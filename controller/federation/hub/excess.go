@@ -13,13 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// The pause after reports of a cluster were deleted doubles from the first to the last one.
-const (
-	firstExcessPause = time.Minute
-	lastExcessPause  = time.Hour
-	maxExcess        = 100 // reports that are deleted at a time
-)
-
 // excess are the pauses between deletions of reports, by the namespaces of clusters.
 type excess map[string]excessPause
 
@@ -39,11 +32,11 @@ func (e excess) delete(ctx context.Context, c client.Client, reports []v1alpha1.
 		case !isLarge || !strings.HasPrefix(r.Namespace, v1alpha1.NamespacePrefix):
 			continue
 		case left == 0, !begun[r.Namespace] && now.Sub(p.at).Abs() < p.pause:
-			again = firstExcessPause
+			again = excessDelay
 			continue
 		case !begun[r.Namespace]:
 			begun[r.Namespace] = true
-			e[r.Namespace] = excessPause{now, min(max(2*p.pause, firstExcessPause), lastExcessPause)}
+			e[r.Namespace] = excessPause{now, min(max(2*p.pause, excessDelay), excessDelayMax)}
 			log.FromContext(ctx).Info("deleting reports that are larger than any that a grid-controller writes: find out what else uses the account of the cluster", "namespace", r.Namespace)
 		}
 		left--
@@ -52,7 +45,7 @@ func (e excess) delete(ctx context.Context, c client.Client, reports []v1alpha1.
 			err = c.Patch(ctx, r.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return firstExcessPause, fmt.Errorf("deleting GridReport %s/%s, which has more than %d bytes: %w", r.Namespace, r.Name, v1alpha1.MaxReport, err)
+			return excessDelay, fmt.Errorf("deleting GridReport %s/%s, which has more than %d bytes: %w", r.Namespace, r.Name, v1alpha1.MaxReport, err)
 		}
 	}
 	return again, nil

@@ -18,18 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	workers   = 8  // writes that are under way at the same time
-	maxErrors = 10 // errors of one execution that are named
-)
-
 // execution executes one Plan.
 type execution struct {
 	*reconciler
 	grids   map[string]client.Object // by UID
 	bundles map[client.ObjectKey]types.UID
 	targets map[string]*target // by the names of FleetClusters
-	again   atomic.Bool        // something is to be tried again soon
+	again   atomic.Bool        // something is to be tried again
 
 	mu sync.Mutex
 	// unguarded are the namespaces of Grids that lack the finalizer, and why; nil: another

@@ -138,7 +138,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 		w.delete(newGrid("shop", "shop-new"))
 		return decide(o)
 	}
-	if result, err := w.step(); err != nil || result.RequeueAfter != soon {
+	if result, err := w.step(); err != nil || result.RequeueAfter != cacheDelay {
 		t.Errorf("%v, again after %s", err, result.RequeueAfter)
 	}
 	if w.wrote("apply fleet-west/shop") || w.wrote("status west") || !w.wrote("apply fleet-west/bank") {
@@ -162,7 +162,7 @@ func TestBehind(t *testing.T) {
 	}{{nil, 1}, {before.Items, 1}, {nil, 2}} {
 		w.behind = test.behind
 		result, err := w.step()
-		if err != nil || decisions != test.want || test.behind != nil && result.RequeueAfter != soon {
+		if err != nil || decisions != test.want || test.behind != nil && result.RequeueAfter != cacheDelay {
 			t.Errorf("step %d: %v, %d decisions, want %d; again after %s", i, err, decisions, test.want, result.RequeueAfter)
 		}
 	}

@@ -12,9 +12,6 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// maxEvents is how many Events one decision sends; the others follow with the next ones.
-const maxEvents = 20
-
 // faults are what was last said about single Grids, by UID.
 type faults map[string]v1alpha1.Problem
 

@@ -19,10 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// attempts is how often a finalizer is added to a Grid that others write at the same time. All but
-// the first begin with a live read.
-const attempts = 5
-
 // errOther: the object is another one by now, or is being deleted.
 var errOther = errors.New("it has been deleted")
 

@@ -11,13 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// Bounds of what a member says of itself.
-const (
-	maxProblems = 10
-	maxMessage  = 512
-	maxWord     = 128
-)
-
 // renewalFormat is how the API server writes a renewTime.
 const renewalFormat = "2006-01-02T15:04:05.000000Z07:00"
 

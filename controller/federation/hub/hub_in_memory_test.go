@@ -208,7 +208,7 @@ func (w *hubInMemory) settle() {
 		before := len(w.writes)
 		if result, err := w.step(); err != nil {
 			w.restart()
-		} else if len(w.writes) == before && (result.RequeueAfter == 0 || result.RequeueAfter > plan.LongestRest) {
+		} else if len(w.writes) == before && (result.RequeueAfter == 0 || result.RequeueAfter > plan.BundleDelayMax) {
 			return
 		}
 	}

@@ -26,10 +26,6 @@ import (
 // Manager is the field manager of what is written on the hub, and the source of its Events.
 const Manager = "grid-controller-hub"
 
-// soon is the pause before a reconcile that waits for the caches or for another part of this
-// process.
-const soon = 200 * time.Millisecond
-
 // reconciler makes the hub what plan says, each time from everything that is observed.
 type reconciler struct {
 	client   client.Client // reads from the caches
@@ -63,10 +59,10 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	now := r.now()
 	shown, missed := r.written.shown(l, now)
 	if missed > 0 {
-		log.FromContext(ctx).Info("the caches do not show what was written; it is decided without it", "objects", missed, "after", patience)
+		log.FromContext(ctx).Info("the caches do not show what was written; it is decided without it", "objects", missed, "after", cacheTimeout)
 	}
 	if !shown { // the event that shows it may look like no change
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: cacheDelay}, nil
 	}
 	if r.watched.IsZero() { // the caches have synced, and this replica leads
 		r.watched = now
@@ -100,9 +96,9 @@ func (r *reconciler) next(ctx context.Context, recheck time.Duration, again bool
 		r.retries = 0
 		return recheck
 	}
-	pause := min(soon<<min(r.retries, 10), patience)
-	if r.retries++; pause == patience && r.retries < 10 {
-		log.FromContext(ctx).Info("what is to be written or deleted still waits; it is tried again", "every", patience)
+	pause := min(cacheDelay<<min(r.retries, 10), cacheTimeout)
+	if r.retries++; pause == cacheTimeout && r.retries < 10 {
+		log.FromContext(ctx).Info("what is to be written or deleted still waits; it is tried again", "every", cacheTimeout)
 	}
 	if recheck == 0 || recheck > pause {
 		return pause

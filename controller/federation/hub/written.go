@@ -14,10 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is for how long the caches are waited for: another may have deleted a new bundle, or
-// etcd was restored, so that they never show what was written.
-const patience = 5 * time.Second
-
 // writes is what was written and what the caches may not show yet. No decision is taken before
 // they do. It has an end: what is gone from the caches is forgotten.
 type writes struct {
@@ -68,7 +64,7 @@ func (w *writes) shown(l lists, now time.Time) (shown bool, missed int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	late := func(at time.Time) bool {
-		if now.Sub(at) < patience {
+		if now.Sub(at) < cacheTimeout {
 			return false
 		}
 		missed++
@@ -90,8 +86,10 @@ func (w *writes) shown(l lists, now time.Time) (shown bool, missed int) {
 	}
 	maps.DeleteFunc(w.applied, func(_ client.ObjectKey, at time.Time) bool { return late(at) })
 	// If the clock was set back, they are forgotten.
-	maps.DeleteFunc(w.sent, func(_ client.ObjectKey, at time.Time) bool { return now.Sub(at) >= plan.LongestRest || now.Before(at) })
-	maps.DeleteFunc(w.told, func(_ string, at time.Time) bool { return now.Sub(at) >= plan.TellEach || now.Before(at) })
+	maps.DeleteFunc(w.sent, func(_ client.ObjectKey, at time.Time) bool {
+		return now.Sub(at) >= plan.BundleDelayMax || now.Before(at)
+	})
+	maps.DeleteFunc(w.told, func(_ string, at time.Time) bool { return now.Sub(at) >= plan.StatusPeriod || now.Before(at) })
 	if len(w.applied) == 0 {
 		w.versions.Keep(older)
 	}

@@ -37,24 +37,24 @@ func TestWritten(t *testing.T) {
 		want  bool
 	}{
 		{"nothing", func(*writes) {}, lists{}, 0, true},
-		{"an older Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("9"), patience - 1, false},
-		{"a Grid that stays older", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("9"), patience, true},
+		{"an older Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("9"), cacheTimeout - 1, false},
+		{"a Grid that stays older", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("9"), cacheTimeout, true},
 		{"the Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("10"), 0, true},
 		{"a later Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("11"), 0, true},
 		{"a Grid that is gone", func(w *writes) { w.versions.Wrote(g10, begin) }, lists{}, 0, true},
-		{"a bundle that is not shown", func(w *writes) { w.apply(&b10, begin) }, lists{}, patience - 1, false},
-		{"a bundle that never shows", func(w *writes) { w.apply(&b10, begin) }, lists{}, patience, true},
-		{"an older bundle", func(w *writes) { w.apply(&b10, begin) }, bundles(b9), patience - 1, false},
+		{"a bundle that is not shown", func(w *writes) { w.apply(&b10, begin) }, lists{}, cacheTimeout - 1, false},
+		{"a bundle that never shows", func(w *writes) { w.apply(&b10, begin) }, lists{}, cacheTimeout, true},
+		{"an older bundle", func(w *writes) { w.apply(&b10, begin) }, bundles(b9), cacheTimeout - 1, false},
 		{"the bundle", func(w *writes) { w.apply(&b10, begin) }, bundles(b10), 0, true},
-		{"a deleted bundle that still shows", func(w *writes) { w.delete("1", begin) }, bundles(b10), patience - 1, false},
-		{"a deleted bundle that shows for ever", func(w *writes) { w.delete("1", begin) }, bundles(b10), patience, true},
+		{"a deleted bundle that still shows", func(w *writes) { w.delete("1", begin) }, bundles(b10), cacheTimeout - 1, false},
+		{"a deleted bundle that shows for ever", func(w *writes) { w.delete("1", begin) }, bundles(b10), cacheTimeout, true},
 		{"a deleted bundle with a finalizer of others", func(w *writes) { w.delete("1", begin) }, bundles(ending), 0, true},
 		{"a deleted bundle", func(w *writes) { w.delete("1", begin) }, lists{}, 0, true},
 		{"a bundle after a deleted one", func(w *writes) { w.delete("1", begin) }, bundles(bundle("2", "12")), 0, true},
 	} {
 		w := newWrites()
 		test.do(w)
-		if got, missed := w.shown(test.l, begin.Add(test.after)); got != test.want || (missed > 0) != (test.after == patience) {
+		if got, missed := w.shown(test.l, begin.Add(test.after)); got != test.want || (missed > 0) != (test.after == cacheTimeout) {
 			t.Errorf("%s: shown: %t, want %t, without %d", test.name, got, test.want, missed)
 		}
 		w.shown(lists{}, begin.Add(time.Hour))
@@ -85,7 +85,7 @@ func TestForeignFinalizer(t *testing.T) {
 		pause = result.RequeueAfter
 	}
 	state := w.state()
-	if pause != patience || !strings.Contains(state, "bank/web:Waiting") || !strings.Contains(state, `grid shop/pos ["others/finalizer" "superedge.io/federation"]`) {
+	if pause != cacheTimeout || !strings.Contains(state, "bank/web:Waiting") || !strings.Contains(state, `grid shop/pos ["others/finalizer" "superedge.io/federation"]`) {
 		t.Errorf("it is tried again after %s; the hub has\n%s", pause, state)
 	}
 	w.change(b, func() { b.Finalizers = nil })
@@ -100,7 +100,7 @@ func TestNumbersWait(t *testing.T) {
 	lease := newLease("west", time.Unix(1, 0), `{"clusterUID":"u"}`)
 	w := newHubInMemory(t, append(newFleet("west"), lease)...)
 	w.settle()
-	w.writes, w.now = nil, w.now.Add(plan.TellEach)
+	w.writes, w.now = nil, w.now.Add(plan.StatusPeriod)
 	for i := range 12 {
 		w.change(lease, func() {
 			lease.Annotations[v1alpha1.AnnotationHeartbeat] = fmt.Sprintf(`{"clusterUID":"u","nodes":%d}`, i+1)

@@ -270,9 +270,6 @@ func (a *assessment) dated(verdicts map[string]verdict, d distribution) []metav1
 	return all
 }
 
-// maxListed is how many names a message lists.
-const maxListed = 10
-
 func count(g group, of int, what string) string {
 	return fmt.Sprintf("%d of %d units %s%s", g.n, of, what, g.list())
 }

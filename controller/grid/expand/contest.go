@@ -9,17 +9,6 @@ import (
 // A child is contested while another client keeps changing or deleting it. Repairs are then
 // limited, because without a limit two controllers would write the same object as fast as they can.
 
-const (
-	// freeRepairs are made at once if they fall into one contestWindow. The next one begins a
-	// contest, which ends when a contestWindow has passed without a repair.
-	freeRepairs   = 5
-	contestWindow = time.Minute
-
-	// The pause between two repairs of a contested child doubles from the first to the last.
-	firstRepairPause = time.Second
-	lastRepairPause  = 30 * time.Second
-)
-
 // Repairs is the history of a child's repairs: applies of what was applied before, because another
 // client has changed or deleted the child since. It is kept in memory only.
 type Repairs struct {
@@ -34,7 +23,7 @@ type Repairs struct {
 
 // Over reports whether the history says nothing about the time now any more.
 func (r Repairs) Over(now time.Time) bool {
-	return len(r.Recent) == 0 || now.Sub(r.last()) >= contestWindow
+	return len(r.Recent) == 0 || now.Sub(r.last()) >= contestPeriod
 }
 
 // After returns the history with a repair at the time now. rivals is "" if it is not known who
@@ -56,7 +45,7 @@ func (r Repairs) After(now time.Time, rivals string) Repairs {
 
 // Contests reports whether a repair at the time now begins a contest or belongs to one.
 func (r Repairs) Contests(now time.Time) bool {
-	return !r.Over(now) && (r.Contested > 0 || len(r.Recent) == freeRepairs && now.Sub(r.Recent[0]) < contestWindow)
+	return !r.Over(now) && (r.Contested > 0 || len(r.Recent) == freeRepairs && now.Sub(r.Recent[0]) < contestPeriod)
 }
 
 func (r Repairs) last() time.Time { return r.Recent[len(r.Recent)-1] }
@@ -67,11 +56,11 @@ func (r Repairs) next() time.Time {
 	if r.Contested == 0 {
 		return time.Time{}
 	}
-	return r.last().Add(min(firstRepairPause<<min(r.Contested-1, 16), lastRepairPause))
+	return r.last().Add(min(repairDelay<<min(r.Contested-1, 16), repairDelayMax))
 }
 
 // contested reports whether another client kept changing the unit's child until less than a
-// contestWindow ago.
+// contestPeriod ago.
 func (u *unit) contested(now time.Time) bool { return u.repairs.Contested > 0 && !u.repairs.Over(now) }
 
 // isRepair reports whether an apply would repeat what was applied last, so that another client must
@@ -95,7 +84,7 @@ func (u *unit) contestRecheck(now time.Time) time.Time {
 	case u.repairWaits(now) && u.differs():
 		return u.repairs.next()
 	default:
-		return u.repairs.last().Add(contestWindow)
+		return u.repairs.last().Add(contestPeriod)
 	}
 }
 
@@ -105,5 +94,5 @@ func (u *unit) contestMessage() string {
 		who = "it is not known which"
 	}
 	return fmt.Sprintf("another client keeps changing or deleting %s %s: %s; it is repaired after pauses of up to %s; "+
-		"stop that client, or take these fields out of the Grid's template", u.kind(), u.Name, who, lastRepairPause)
+		"stop that client, or take these fields out of the Grid's template", u.kind(), u.Name, who, repairDelayMax)
 }

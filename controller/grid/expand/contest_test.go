@@ -63,10 +63,10 @@ func TestRepairsAreLimited(t *testing.T) {
 				t.Fatalf("%d applies within a minute", recent)
 			}
 		}
-		if d := Decide(c.observe([]string{"web-a"})).Recheck; d > contestWindow {
+		if d := Decide(c.observe([]string{"web-a"})).Recheck; d > contestPeriod {
 			t.Errorf("the next decision is %s away", d)
 		}
-		c.now = c.now.Add(lastRepairPause)
+		c.now = c.now.Add(repairDelayMax)
 		c.reconcile()
 		if l := c.objects["web-a"]; l == nil || l.Owner != c.grid.UID || len(c.reconcile()) > 0 {
 			t.Errorf("not repaired after the longest pause: %+v", l)
@@ -105,11 +105,11 @@ func TestContest(t *testing.T) {
 		c.expect("apply web-a")
 	}
 	before := c.status
-	c.after(at + contestWindow - 1)
+	c.after(at + contestPeriod - 1)
 	c.expect()
 	check(t, "recheck", c.recheck, time.Nanosecond)
 	check(t, "status", fmt.Sprint(c.status), fmt.Sprint(before))
-	c.after(at + contestWindow)
+	c.after(at + contestPeriod)
 	c.expect()
 	check(t, "phase", c.row("a").Phase, v1.UnitReady)
 	c.rival("web-a", "field")

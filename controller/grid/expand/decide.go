@@ -55,7 +55,7 @@ func Decide(observed Observed) Plan {
 		next = sooner(next, due)
 	}
 	if a.keptKey() != "" {
-		next = sooner(next, a.Now.Add(rekeyedCheck))
+		next = sooner(next, a.Now.Add(rekeyedPeriod))
 	}
 	for _, l := range a.strays {
 		if !l.Deleting && !a.pause.holds(ValueOf(a.Grid, *l)) {

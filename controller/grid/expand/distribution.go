@@ -117,9 +117,6 @@ func (d distribution) standing(s standing) (names []string) {
 	return names
 }
 
-// maxClusterNames is how many clusters a message names.
-const maxClusterNames = 3
-
 // say returns a text that counts and names the clusters with this standing; "" without any. what
 // is the word for the standing.
 func (d distribution) say(s standing, what string) string {

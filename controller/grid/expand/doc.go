@@ -25,7 +25,8 @@
 //     rollout.go (whether its rollout is complete, and whether it ever had a ready Pod)
 //   - clusters of a distributed Grid: distribution.go (their part of the status), member.go (what
 //     is believed of a report)
-//   - what is cheaper to remember than to make: memo.go; labels in little memory: pairs.go
+//   - what is cheaper to remember than to make: memo.go; labels in little memory: pairs.go; times
+//     and bounds: limits.go
 //
 // Invariant: nothing that the user wrote is lost. A template is overlaid as JSON and never passed
 // through typed structs, which are only for reading.

@@ -70,13 +70,6 @@ func withoutHash(text string) string {
 	return text
 }
 
-// The bounds of a message about several Failures.
-const (
-	maxFailures     = 3
-	maxFailureUnits = 3
-	maxFailureBytes = 400 // of one message
-)
-
 // Units names the first units.
 func (f Failure) Units() string { return listedUpTo(f.Values, maxFailureUnits) }
 

@@ -43,9 +43,6 @@ const reasonMostLost = "MostUnitsLost"
 
 func (h hold) on() bool { return 2*h.lost > h.of && (h.lost >= 2 || h.before) }
 
-// releaseGrace is the grace of a unit that is released although its grace is "never".
-const releaseGrace = 5 * time.Minute
-
 func (a *assessment) lossOf(u *unit) *loss {
 	l := &loss{since: clockOf(u.live)}
 	l.released = a.releases.Allow(u.Value, l.since)
@@ -99,7 +96,7 @@ func (u *unit) lossSteps(now, second time.Time) (Step, time.Time) {
 	case u.loss.since.IsZero():
 		return MarkLost{Name: u.Name, Value: u.Value, UID: u.live.UID, At: second}, due
 	case u.loss.former != "":
-		return nil, now.Add(rekeyedCheck)
+		return nil, now.Add(rekeyedPeriod)
 	default:
 		return nil, due
 	}

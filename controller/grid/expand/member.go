@@ -48,13 +48,6 @@ type MemberReport struct {
 	States map[string]v1.State
 }
 
-// The bounds of what is read of a report.
-const (
-	maxCounted    = 100_000 // of a counter
-	maxWordBytes  = 64      // of a reason
-	maxChildBytes = 253     // of a name
-)
-
 // outcome is a Member, and what is made of its report.
 type outcome struct {
 	Member

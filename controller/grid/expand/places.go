@@ -89,9 +89,6 @@ func (a *assessment) held(t tally) verdict {
 	return v
 }
 
-// maxCommand is how many bytes of entries a command has, so that it is not cut in a message.
-const maxCommand = 1000
-
 // releaseCommand returns the command with which a user releases lost units: those of values that
 // can go, at most maxListed, beside those that are released already. In place of a command over
 // maxCommand it returns how to write an entry.

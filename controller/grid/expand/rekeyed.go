@@ -15,13 +15,6 @@ import (
 // A Grid whose gridUniqKey was edited has lost every unit of the former key, while the sites are
 // there. The nodeSelector of a child says so: it has the key with which the child was made.
 
-// maxOtherKeys bounds OtherKeys. Beyond it Nodes count as present.
-const maxOtherKeys = 8
-
-// rekeyedCheck is how soon to see again whether Nodes still carry a former key. Their changes wake
-// only the Grids that name the key now.
-const rekeyedCheck = time.Minute
-
 // OtherKeys returns the label keys, other than the Grid's, by which children of lost units may
 // select their Nodes: the keys of Observed.Others. They are sorted, at most maxOtherKeys.
 //
@@ -120,11 +113,6 @@ func (a *assessment) formerKey(others map[string]string) string {
 	return ""
 }
 
-// firstLossMargin is how much older than the first loss a child must be to count as one that was
-// there before. New children and the marks of losses are written in one turn, by the clocks of the
-// API server and of this controller.
-const firstLossMargin = 5 * time.Second
-
 // firstLoss returns when the first unit was lost whose child would be deleted; zero without such
 // a unit. A loss that is not recorded yet counts as lost now.
 func (a *assessment) firstLoss() (first time.Time) {
@@ -147,7 +135,7 @@ func (a *assessment) firstLoss() (first time.Time) {
 // wasThere reports whether a child is older than the first loss. A child that came with or after it
 // may have come in the place of one that is lost, so it does not make the loss a smaller part.
 func wasThere(l *Live, first time.Time) bool {
-	return first.IsZero() || l.Created.Before(first.Add(-firstLossMargin))
+	return first.IsZero() || l.Created.Before(first.Add(-firstLossGrace))
 }
 
 // rekeyed returns the condition Rekeyed: True if children without Nodes select Nodes by another

@@ -11,13 +11,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Bounds of what a message says about rivals.
-const (
-	maxRivals      = 3   // field managers
-	maxRivalFields = 3   // fields of one of them
-	maxRivalBytes  = 256 // of the text
-)
-
 // Owner is a field manager of an object, and the fieldsV1 that it owns.
 type Owner struct {
 	Manager string

@@ -35,10 +35,6 @@ func (u *unit) rollout() string {
 	return ""
 }
 
-// progressDeadline is how long the Deployment controller waits for progress, unless the template
-// says otherwise.
-const progressDeadline = 10 * time.Minute
-
 // resumes returns the end of the extra time for a Deployment that exceeded its progress deadline
 // while no Node was ready: it does not count as stuck before. The Deployment controller reports
 // it as stuck until the rollout makes progress, and that takes time after the first Node is
@@ -48,7 +44,7 @@ func (a *assessment) resumes(u *unit) time.Time {
 	if u.ownership != ours || u.offline || since.IsZero() || u.live.StalledAt.IsZero() || u.live.StalledAt.After(since) {
 		return time.Time{}
 	}
-	deadline := progressDeadline
+	deadline := progressTimeout
 	if seconds, ok := u.template("progressDeadlineSeconds").(int64); ok && seconds > 0 {
 		deadline = min(deadline, time.Duration(seconds)*time.Second)
 	}

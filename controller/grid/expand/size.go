@@ -7,21 +7,6 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// The bounds of a status. etcd keeps an object in one piece of at most 1.5 MB, in which the spec
-// has to fit too, so the whole status is kept below 300 kB of JSON. Conditions take what the parts
-// below leave.
-const (
-	maxRows      = 1000
-	maxRowsSize  = 180_000 // of units and clusters together
-	maxStateSize = 80_000
-
-	maxClustersSize = 80_000
-	maxNamesSize    = 5_000 // of each list of templates
-
-	maxRowMessage       = 256
-	maxConditionMessage = 2048
-)
-
 // fit shortens a message. Messages quote other programs, such as the API server and admission
 // webhooks, which may write any amount of text.
 func fit(message string, limit int) string { return excerpt.Fit(message, limit) }

@@ -17,7 +17,8 @@
 //     and Services name), kept.go (the report); from which Nodes an edit of a unit takes labels:
 //     settled.go
 //   - what is written to a unit or a group: patch.go, and how a patch is made: edit.go
-//   - the conditions of a unit or a group: report.go; which Events are sent: news.go
+//   - the conditions of a unit or a group: report.go; which Events are sent: news.go; how
+//     much they say: limits.go
 //
 // Invariant: what a Node carries because of units depends only on the units that hold it, and on
 // labels in use that it keeps. A Node that joins a unit and leaves it again carries what it carried

@@ -20,9 +20,6 @@ type nodeSample struct {
 	shown []string
 }
 
-// shownNodes is how many Nodes a message names.
-const shownNodes = 3
-
 // String names the Nodes.
 func (k *nodeSample) String() string {
 	noun := "the Node "
@@ -41,7 +38,7 @@ func (k kept) add(node string, labels map[string]string) {
 			k[labelPair{key, value}] = of
 		}
 		of.count++
-		if len(of.shown) < shownNodes {
+		if len(of.shown) < maxShownNodes {
 			of.shown = append(of.shown, node)
 		}
 	}

@@ -84,12 +84,6 @@ func (u *unit) status(now metav1.Time) v1alpha2.NodeUnitStatus {
 	return s
 }
 
-// The limits of a list of names in a status. A status stays below 100 kB with them.
-const (
-	maxNames     = 500
-	maxNameBytes = 30000
-)
-
 // firstNames returns the first names that a status may list, and how many more there are.
 func firstNames(names []string) (shown []string, more int) {
 	size := 0

@@ -27,9 +27,6 @@ type removals struct {
 	plan    *Plan
 }
 
-// maxRemovals bounds the rows in a group's status, and so what is removed within an hour.
-const maxRemovals = 200
-
 // candidate is a lost unit whose clock runs.
 type candidate struct {
 	*unit
@@ -188,7 +185,7 @@ func (g *group) waits(waiting []candidate, budget removal.Budget, of int) {
 // if all their clocks start now.
 func (g *group) releaseCommand(lost []candidate) string {
 	var entries []string
-	for _, u := range lost[:min(len(lost), shownFindings)] {
+	for _, u := range lost[:min(len(lost), maxShownFindings)] {
 		entries = append(entries, removal.Entry(u.Name, u.since))
 	}
 	if len(entries) == 0 { // their clocks start now

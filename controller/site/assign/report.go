@@ -19,9 +19,6 @@ func (r *report) add(condition, reason, message string) {
 	r.all = append(r.all, finding{condition, reason, message})
 }
 
-// shownFindings is how many findings a condition's message spells out.
-const shownFindings = 5
-
 // conditions returns the conditions of what is wrong, sorted by type, nil if nothing is. A
 // condition that existed before keeps its time.
 func (r *report) conditions(before []metav1.Condition, generation int64, now metav1.Time) []metav1.Condition {
@@ -55,9 +52,9 @@ func (r *report) say(condition string) (reason, message string) {
 	slices.Sort(messages)
 	messages = slices.Compact(messages)
 	more := ""
-	if len(messages) > shownFindings {
-		more = fmt.Sprintf("; and %d more", len(messages)-shownFindings)
-		messages = messages[:shownFindings]
+	if len(messages) > maxShownFindings {
+		more = fmt.Sprintf("; and %d more", len(messages)-maxShownFindings)
+		messages = messages[:maxShownFindings]
 	}
 	for i, m := range messages {
 		messages[i] = excerpt.Message(m)

@@ -18,9 +18,6 @@ type users struct {
 	shown []string
 }
 
-// shownUsers is how many users of a key a message names.
-const shownUsers = 3
-
 // NewUses returns Uses that name no key.
 func NewUses() *Uses { return &Uses{byKey: map[string]*users{}} }
 
@@ -33,12 +30,12 @@ func (u *Uses) Add(key, user string) {
 		u.byKey[key] = of
 	}
 	of.count++
-	if len(of.shown) == shownUsers && user > of.shown[shownUsers-1] {
+	if len(of.shown) == maxShownUsers && user > of.shown[maxShownUsers-1] {
 		return
 	}
 	i, _ := slices.BinarySearch(of.shown, user)
 	of.shown = slices.Insert(of.shown, i, user)
-	of.shown = of.shown[:min(len(of.shown), shownUsers)]
+	of.shown = of.shown[:min(len(of.shown), maxShownUsers)]
 }
 
 // Names reports whether an object names the key.
@@ -75,13 +72,6 @@ type NamedKeys struct {
 	// Malformed: the annotation is no valid list. Keys are those that it may mean.
 	Malformed bool
 }
-
-// MaxAnnotation is how many bytes of the annotation topologyKeys are read. A longer one is
-// malformed.
-const MaxAnnotation = 16<<10 + 1
-
-// maxGuesses bounds the keys that are read from a malformed annotation.
-const maxGuesses = 64
 
 // KeysOfService reads the keys that close a Service from its annotations, as the node daemon does.
 // A malformed annotation names every word in it, so that a typing mistake lets no label go.

@@ -217,15 +217,15 @@ func TestRest(t *testing.T) {
 	w.cluster.Sent = map[string]time.Time{"large": w.Now, "small": w.Now}
 	w.Grids = []Grid{grid("large", 600_000, 1), grid("small", 100, 1), distributed("new", "pos")}
 	p, written := w.decide()
-	if len(written) != 1 || written["new"].Grids != 1 || p.Recheck != shortestRest {
+	if len(written) != 1 || written["new"].Grids != 1 || p.Recheck != bundleDelay {
 		t.Errorf("at first %d bundles are written, then again after %s", len(written), p.Recheck)
 	}
-	w.Now = w.Now.Add(shortestRest)
+	w.Now = w.Now.Add(bundleDelay)
 	p, written = w.decide()
-	if _, small := written["small"]; !small || len(written) != 1 || p.Recheck < time.Second || p.Recheck > LongestRest {
+	if _, small := written["small"]; !small || len(written) != 1 || p.Recheck < time.Second || p.Recheck > BundleDelayMax {
 		t.Errorf("later %d bundles are written, then again after %s", len(written), p.Recheck)
 	}
-	w.cluster.Sent["large"] = w.Now.Add(-LongestRest)
+	w.cluster.Sent["large"] = w.Now.Add(-BundleDelayMax)
 	if _, written = w.decide(); written["large"].Grids != 1 {
 		t.Errorf("at last %d bundles are written", len(written))
 	}

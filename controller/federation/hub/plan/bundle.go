@@ -99,8 +99,8 @@ func (m *member) rest(s *share) time.Duration {
 	for _, g := range s.wanted {
 		weight += g.Content.Weight
 	}
-	whole := LongestRest * time.Duration(min(weight, v1alpha1.MaxBundle)) / v1alpha1.MaxBundle
-	return max(whole, shortestRest) - since
+	whole := BundleDelayMax * time.Duration(min(weight, v1alpha1.MaxBundle)) / v1alpha1.MaxBundle
+	return max(whole, bundleDelay) - since
 }
 
 // shares returns what the cluster is to have, by namespace.
@@ -285,9 +285,6 @@ func (m *member) tooLarge(s *share) *obstacle {
 	return &obstacle{reasonTooLargeBundle, fmt.Sprintf("namespace %s is left as it is in cluster %s: its Grids take about %d bytes packed (%d unpacked), "+
 		"above the bound of %d (%d): make Grids smaller, or keep some in another namespace", s.namespace, m.name, weight, size, v1alpha1.MaxBundle, archive.MaxUnpacked)}
 }
-
-// maxHeader is what a file has beside its object in an archive, at most.
-const maxHeader = 1024
 
 // fault reports what is wrong with one Grid; the first cluster by name counts.
 func (m *member) fault(g *Grid, o obstacle) {

@@ -55,7 +55,7 @@ func Decide(o Observed) Plan {
 			needed[uid] = true
 		}
 		if m.detaching() {
-			m.recheck = earlier(m.recheck, detachEach)
+			m.recheck = earlier(m.recheck, detachPollPeriod)
 		}
 		plan.Recheck = earlier(earlier(plan.Recheck, m.silence.recheck), m.recheck)
 	}

@@ -134,11 +134,11 @@ func TestDetaching(t *testing.T) {
 	o := w.cluster.Object.DeepCopy()
 	o.Spec.Pull, o.DeletionTimestamp = false, &metav1.Time{Time: w.Now}
 	w.cluster.Object = o
-	if p := Decide(w.Observed); p.Recheck != detachEach || p.Clusters[0].RemoveFinalizer {
+	if p := Decide(w.Observed); p.Recheck != detachPollPeriod || p.Clusters[0].RemoveFinalizer {
 		t.Errorf("it is decided again after %s: %+v", p.Recheck, p.Clusters[0])
 	}
 	w.cluster.Detached = true
-	if p := Decide(w.Observed); p.Recheck == detachEach || !p.Clusters[0].RemoveFinalizer {
+	if p := Decide(w.Observed); p.Recheck == detachPollPeriod || !p.Clusters[0].RemoveFinalizer {
 		t.Errorf("then it is decided again after %s: %+v", p.Recheck, p.Clusters[0])
 	}
 }
@@ -253,7 +253,7 @@ func TestTell(t *testing.T) {
 	w.cluster.Told = w.Now
 	w.cluster.Heartbeat.Nodes = 29
 	p, _ := w.decide()
-	if s := p.Clusters[0].Status; s.Nodes != 28 || p.Recheck != TellEach {
+	if s := p.Clusters[0].Status; s.Nodes != 28 || p.Recheck != StatusPeriod {
 		t.Errorf("at once %d Nodes are told, then again after %s", s.Nodes, p.Recheck)
 	}
 	w.cluster.Reports[0].Revision = "older"
@@ -261,7 +261,7 @@ func TestTell(t *testing.T) {
 		t.Errorf("with a change the status is %+v", s)
 	}
 	w.cluster.Heartbeat.Nodes = 30
-	w.Now = w.Now.Add(TellEach)
+	w.Now = w.Now.Add(StatusPeriod)
 	if s := w.status(); s.Nodes != 30 {
 		t.Errorf("later %d Nodes are told", s.Nodes)
 	}
@@ -272,15 +272,15 @@ func TestSilence(t *testing.T) {
 	w.decide()
 	w.report()
 	p, _ := w.decide()
-	if p.Recheck != silentAfter {
+	if p.Recheck != heartbeatTimeout {
 		t.Errorf("it is decided again after %s", p.Recheck)
 	}
 	heard := w.Now
-	w.Now = heard.Add(silentAfter - time.Second)
+	w.Now = heard.Add(heartbeatTimeout - time.Second)
 	if p, _ = w.decide(); p.Clusters[0].Status.State != "Current" || p.Recheck != time.Second {
 		t.Errorf("after 89 s it is %s, rechecked after %s", p.Clusters[0].Status.State, p.Recheck)
 	}
-	w.Now = heard.Add(silentAfter)
+	w.Now = heard.Add(heartbeatTimeout)
 	w.wantCondition("Stale", metav1.ConditionTrue, "Silent", heard.Format(time.RFC3339))
 	w.wantCondition("Reachable", metav1.ConditionFalse, "Silent", heard.Format(time.RFC3339))
 	w.wantCondition("Current", metav1.ConditionUnknown, "Silent", "1/1 current")
@@ -359,7 +359,7 @@ func TestWhyItIsSilent(t *testing.T) {
 	if s := w.status(); s.State != "Unreachable" || s.Nodes != 28 {
 		t.Errorf("soon the status is %+v", s)
 	}
-	w.Now = w.Now.Add(silentAfter)
+	w.Now = w.Now.Add(heartbeatTimeout)
 	if s := w.status(); s.State != "Stale" || s.Nodes != 28 {
 		t.Errorf("later the status is %+v", s)
 	}

@@ -5,21 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/topology/excerpt"
-)
-
-const (
-	// maxWithdrawn is how many UIDs a status has in withdrawn at most. When it is full, further
-	// removals wait.
-	maxWithdrawn = 1000
-	// maxUnreported is how many of them are kept though no report names them: a report may be
-	// late. The oldest are forgotten first.
-	maxUnreported = 200
-	// maxReleased is how many UIDs a command for a person has at most.
-	maxReleased = 100
 )
 
 // uidOf returns the UID of a Grid in an annotation superedge.io/from, and whether it is one of
@@ -104,9 +92,6 @@ func (s *share) goesInto(namespaces map[string]bool) bool {
 		slices.ContainsFunc(s.rows, func(row v1alpha1.ClusterGrid) bool { return namespaces[placeOf(row)] })
 }
 
-// abandonAfter is for how long a deleted Grid waits for a cluster in which nothing can be changed.
-const abandonAfter = 24 * time.Hour
-
 // abandon moves Grids that were deleted long ago from the list to those that are withdrawn,
 // although the cluster still has them: one that is suspended must not keep a Grid on the hub for
 // ever. It removes them when it goes on. Those that withdrawn has no room for are unknown then, and
@@ -120,7 +105,7 @@ func (m *member) abandon() {
 		if g == nil || !g.Deleting || g.DeletedAt.IsZero() {
 			return false
 		}
-		if left := abandonAfter - m.Now.Sub(g.DeletedAt); left > 0 {
+		if left := abandonGrace - m.Now.Sub(g.DeletedAt); left > 0 {
 			m.recheck = earlier(m.recheck, left)
 			return false
 		}

@@ -13,10 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxRemovals bounds the rows in status.removals, and so how many Grids leave a cluster within an
-// hour. Those of one namespace have at most half of them.
-const maxRemovals = 200
-
 // departure is a Grid that a cluster has and that is not meant for it any more: the Grid has lost
 // its label, or its selector, its target namespace or the cluster's labels have changed. It leaves
 // after a grace, and takes a place in the removal budget first, so that a mistake in one object

@@ -80,9 +80,6 @@ func (m *member) note(reason string, format string, args ...any) {
 	m.notes = append(m.notes, obstacle{reason, fmt.Sprintf(format, args...)})
 }
 
-// maxNotes is how many reasons a FleetCluster shows.
-const maxNotes = 3
-
 // has reports whether the cluster has the Grid, or may have it.
 func (m *member) has(uid string) bool {
 	_, listed := m.listed[uid]
@@ -119,8 +116,8 @@ func (m *member) decide() ClusterPlan {
 	switch {
 	case equal(p.Status, *m.last):
 		p.Status = *m.last
-	case since >= 0 && since < TellEach && equal(gist(p.Status), gist(*m.last)):
-		p.Status, m.recheck = *m.last, earlier(m.recheck, TellEach-since)
+	case since >= 0 && since < StatusPeriod && equal(gist(p.Status), gist(*m.last)):
+		p.Status, m.recheck = *m.last, earlier(m.recheck, StatusPeriod-since)
 	}
 	return p
 }
@@ -195,9 +192,6 @@ func (m *member) joinFlags() string {
 	}
 	return ""
 }
-
-// detachEach is how often is looked whether Flux has dropped a cluster: that is no event.
-const detachEach = time.Second
 
 // detaching reports whether the deletion of the FleetCluster waits until Flux has dropped the
 // cluster.

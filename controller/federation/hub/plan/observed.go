@@ -51,7 +51,7 @@ type Cluster struct {
 	// Bundles are the revisions of its bundles, by their names: see Bundle.Revision.
 	Bundles map[string]string
 	// Sent is when this process has last written its bundles, by their names; what is older than
-	// LongestRest may be left out.
+	// BundleDelayMax may be left out.
 	Sent map[string]time.Time
 	// Told is when this process has last written the status of Object; zero: long ago.
 	Told time.Time

@@ -6,18 +6,6 @@ import (
 	"gridproxy/controller/api/v1alpha1"
 )
 
-// LongestRest is how long a bundle of MaxBundle rests after it was written, before it is written
-// again; smaller ones rest for less, and shortestRest at least. So whoever edits Grids in a loop
-// causes no more than 180 kB/s of writes in each cluster.
-const (
-	LongestRest  = 5 * time.Second
-	shortestRest = 500 * time.Millisecond
-)
-
-// TellEach is how often a status is written that differs only in numbers and messages, which a
-// cluster can change as it likes.
-const TellEach = 10 * time.Second
-
 // Bundle is a GridBundle to write.
 type Bundle struct {
 	// Revision is over the content. It is kept in the annotation superedge.io/from-revision of

@@ -21,16 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-const (
-	// maxObject is how many bytes a Grid has at most as it is sent: a bundle is to have room
-	// for more than one.
-	maxObject = 700_000
-	// maxSelector is how many bytes AnnotationClusters has at most.
-	maxSelector = 4096
-	// maxRequirements is how many requirements it has at most: each is compared for each cluster.
-	maxRequirements = 20
-)
-
 // Read returns a Grid of the hub from the object that a dynamic client has read. hub is the UID
 // of the hub's Namespace kube-system.
 func Read(hub string, o *unstructured.Unstructured) Grid {

@@ -6,10 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// silentAfter is how long after it was last heard a cluster is silent. It renews its Lease each
-// minute.
-const silentAfter = 90 * time.Second
-
 // silence is how long a cluster has not been heard.
 type silence struct {
 	never   bool         // it has never been heard
@@ -37,8 +33,8 @@ func (m *member) silenceOf() silence {
 	case before.since != nil && before.renewal == h.Renewal:
 		return before
 	}
-	if age := m.Now.Sub(h.Heard); age < silentAfter {
-		return silence{recheck: silentAfter - max(age, 0)}
+	if age := m.Now.Sub(h.Heard); age < heartbeatTimeout {
+		return silence{recheck: heartbeatTimeout - max(age, 0)}
 	}
 	return silence{since: second(h.Heard), renewal: h.Renewal}
 }

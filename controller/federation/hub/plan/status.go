@@ -28,12 +28,6 @@ const (
 	reasonUnread      = "UnreadableReport"
 )
 
-const (
-	maxMessage   = 512 // bytes of a message of a Grid, or of one problem
-	maxExplained = 100 // Grids of a cluster that have one
-	maxProblems  = 10  // problems of a heartbeat that are read
-)
-
 // status returns the status to write into the FleetCluster.
 func (m *member) status() v1alpha1.FleetClusterStatus {
 	next := *m.last.DeepCopy()
