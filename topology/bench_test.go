@@ -19,7 +19,7 @@ var (
 	manyServices  = topologytest.Large{Services: 10000, Endpoints: 2, Nodes: 100}
 )
 
-// BenchmarkResolveUnchanged: one run over 500,000 endpoints on 5,000 Nodes, of which none changed.
+// BenchmarkResolveUnchanged: one run over 500,000 endpoints on 5,000 Nodes without a change.
 // It also reports what Memo and View hold.
 func BenchmarkResolveUnchanged(b *testing.B) {
 	s := manyEndpoints.Snapshot()

@@ -18,7 +18,7 @@ import (
 // compared as a whole: no part of a host name is taken for a unit's value.
 type gridChildren struct {
 	grids []types.NamespacedName              // sorted
-	named map[namespaceUnit]map[string]string // the Grid by the name of its child; made when it is asked for
+	named map[namespaceUnit]map[string]string // the Grid by the name of its child; made on first use
 }
 
 type namespaceUnit struct{ namespace, value string }

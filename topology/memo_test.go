@@ -147,7 +147,7 @@ func TestClosureHolds(t *testing.T) {
 }
 
 // TestEveryEndpointIsKeptOrDropped: what closure leaves out is counted by its reason and listed on
-// demand, it is none of what the node may use, and an ordinary Service loses nothing to it.
+// demand, the node may not use it, and an ordinary Service loses nothing to it.
 func TestEveryEndpointIsKeptOrDropped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)

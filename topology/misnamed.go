@@ -28,8 +28,8 @@ const (
 )
 
 // Misnamed returns an annotation that looks like a mistyped one of those that are read, and the one
-// that was probably meant; both are empty if there is none, or if the meant one is there too. Names
-// with a prefix that no annotation of ours has, such as openyurt.io/topologyKeys, come last:
+// that was probably meant; both are empty if nothing looks so, or if the meant one is there too.
+// Names with a prefix that no annotation of ours has, such as openyurt.io/topologyKeys, come last:
 // another program may read them.
 func Misnamed(annotations map[string]string, read []string) (name, meant string) {
 	if len(annotations) > maxAnnotations {

@@ -55,7 +55,7 @@ func TestMisnamedBesideRead(t *testing.T) {
 		t.Errorf("%s is taken for %s", name, meant)
 	}
 	delete(both, AnnotationKeys)
-	both["topologykeys"] = `["zone"]` // of which a name for another program must not take away the attention
+	both["topologykeys"] = `["zone"]` // a name for another program must not hide this one
 	if name, meant := Misnamed(both, ServiceAnnotations()); name != "topologykeys" || meant != AnnotationKeys {
 		t.Errorf("%s is taken for %s", name, meant)
 	}

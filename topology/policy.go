@@ -12,7 +12,7 @@ const (
 )
 
 // usable returns the usable endpoints of one family under each traffic policy, by kube-proxy's
-// rules (KEP-1669, KEP-2433, KEP-4444): the ready ones that the hints allow. If there are none,
+// rules (KEP-1669, KEP-2433, KEP-4444): the ready ones that the hints allow, or else
 // those that are terminating and still serve. Local endpoints ignore hints.
 func usable(node, zone string, all []candidate) (cluster, local []candidate) {
 	h := hintOf(node, zone, all)

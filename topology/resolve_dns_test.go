@@ -130,7 +130,7 @@ func TestEmptyUnit(t *testing.T) {
 }
 
 // TestManyEndpoints: of one Service the first 50,000 endpoints by host name have names, of those
-// that are ready and of this unit. What is left out is said, and no alias leads to it.
+// that are ready and of this unit. What is left out is reported, and no alias leads to it.
 func TestManyEndpoints(t *testing.T) {
 	const limit = 50_000
 	for name, test := range map[string]struct {
@@ -164,7 +164,7 @@ func TestManyEndpoints(t *testing.T) {
 }
 
 // TestManyPorts: the different lists of ports of a Service have 4,000 ports together, and equal
-// ones are one list. Endpoints of further ones have addresses alone, and that is said.
+// ones are one list. Endpoints of further ones have addresses alone, with a warning.
 func TestManyPorts(t *testing.T) {
 	s := Snapshot{Node: "me", Nodes: map[string]labels.Set{"me": {}}, Namespaces: []string{"default"}}
 	s.Services = []*corev1.Service{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}}

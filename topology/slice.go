@@ -34,7 +34,7 @@ type Slice struct {
 	// endpoints.kubernetes.io/last-change-trigger-time); zero = unknown.
 	Triggered time.Time
 
-	apiProxy *netip.AddrPort // see localProxyOf; nil = there is none
+	apiProxy *netip.AddrPort // see localProxyOf; nil = no proxy
 	ignored  *ignoredParts   // nil = nothing is ignored
 	names    *sliceNames     // what only DNS reads; nil = read without names
 }

@@ -23,7 +23,7 @@ import (
 
 // Config is what the controllers work with.
 type Config struct {
-	Grace   time.Duration    // how long a lost unit is kept; negative: for ever
+	Grace   time.Duration    // how long a lost unit is kept; negative: always
 	Budget  removal.Budget   // how many lost units of a Grid are removed within an hour
 	Now     func() time.Time // the clock of graces and conditions
 	Metrics *Metrics
@@ -122,7 +122,7 @@ func watchAll(c controller.Controller, sources []source.Source) error {
 
 // CacheOptions returns the options of a manager's cache for Add. Children are reduced to what is
 // read by their types (see Scheme), and Nodes by the options of package site. The cache watches
-// only the namespaces, or all if there are none.
+// only these namespaces, or all without any.
 func CacheOptions(namespaces []string) cache.Options {
 	o := cache.Options{DefaultTransform: trim}
 	for _, name := range namespaces {

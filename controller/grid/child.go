@@ -46,8 +46,8 @@ type decodable[T any] interface {
 	Unmarshal([]byte) error
 }
 
-// reduced is an object of the API type T of which only that is kept which is read. It is reduced
-// when it is decoded, and does not change afterwards. The API type takes more than a kilobyte even
+// reduced is an object of the API type T with only what is read of it. It is reduced when it is
+// decoded, and does not change afterwards. The API type takes more than a kilobyte even
 // if it is empty. It cannot be encoded: no child is ever written as a whole.
 type reduced[T any, P decodable[T]] struct {
 	metav1.TypeMeta

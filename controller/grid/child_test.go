@@ -121,7 +121,7 @@ func heap() int {
 }
 
 // TestDecoded: from JSON and protobuf, alone and in a list, the same is read of a child as of the
-// API type, but for labels and annotations of other domains.
+// API type, without labels and annotations of other domains.
 func TestDecoded(t *testing.T) {
 	var d appsv1.Deployment
 	if err := json.Unmarshal(served(t, apiruntime.ContentTypeJSON)(7), &d); err != nil {

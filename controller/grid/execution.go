@@ -280,7 +280,7 @@ func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 	return l, nil
 }
 
-// seen returns a child in the observed state, or a zero Live if there is none of that name.
+// seen returns the child of that name in the observed state, or a zero Live.
 func (e *execution) seen(name string) expand.Live {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -27,7 +27,7 @@ import (
 // caches, a moment that a real one does not provide on demand. Every write panics, because there is
 // no client.
 type server struct {
-	grid  *v1.DeploymentGrid // nil: there is none
+	grid  *v1.DeploymentGrid // nil: deleted
 	child *appsv1.Deployment
 	nodes int
 	only  string // the label selector of all its Nodes; "": any
@@ -219,8 +219,8 @@ func TestNoDeletionOnTheCachesWord(t *testing.T) {
 	}
 }
 
-// TestDeletionAsksForEveryLabel: the API server is asked for Nodes with what the child selects by
-// other keys too.
+// TestDeletionAsksForEveryLabel: a deletion also asks the API server for Nodes with what the child
+// selects by other keys.
 func TestDeletionAsksForEveryLabel(t *testing.T) {
 	e := executionOn(&server{nodes: 1, only: "zone=a", grid: foo("1")})
 	err := e.step(t.Context(), expand.Delete{Name: "foo-a", Value: "a", Others: map[string]string{"zone": "a"}})

@@ -200,7 +200,7 @@ func TestReportsWakeTheirGrid(t *testing.T) {
 	}
 }
 
-// TestClustersWakeTheirGrids: those of which something else is known, old and new, of this kind.
+// TestClustersWakeTheirGrids: a change of a cluster wakes its old and new Grids of this kind.
 func TestClustersWakeTheirGrids(t *testing.T) {
 	h := hub(t).onCluster()
 	since := metav1.Now()

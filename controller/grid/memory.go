@@ -24,7 +24,7 @@ type memory struct {
 }
 
 // remembered is what is known of one Grid besides what the caches hold. Its reconciler alone uses
-// it, one at a time, but for the fields behind memory's lock.
+// it, one at a time, except for the fields behind memory's lock.
 type remembered struct {
 	uid     types.UID
 	applied map[string]expand.Applied

@@ -77,7 +77,7 @@ func (m *misplaced) look(ctx context.Context, name string, except types.UID) err
 	for k, w := range m.of {
 		for _, known := range w.memory.withMisplaced(name) {
 			g := grid{k, known}
-			found[g] = slices.Clip(found[g]) // an entry, if only to say that there are none left
+			found[g] = slices.Clip(found[g]) // an entry also if no Pod is left
 		}
 	}
 	for g, pods := range found {

@@ -160,7 +160,7 @@ func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembe
 // look finds the objects at wanted names about which nothing is known. An object in the cache is
 // not the Grid's, or it would be among its children. It will not be written, so the cache is
 // sufficient. If the cache has none, the name counts as free, because the apply does not change an
-// object that is there after all (decision 15). The API server is asked only if the cache may be
+// object that is there after all (decision 15). A live read follows only if the cache may be
 // behind.
 func (r *reconciler) look(ctx context.Context, observed *expand.Observed, known *remembered, names []string) error {
 	for _, name := range names {

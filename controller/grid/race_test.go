@@ -51,7 +51,7 @@ func standing(uid, owner types.UID) metav1.ObjectMeta {
 	}
 }
 
-// TestLostRacesAreRunAgainEverLater: also if a webhook answers 409 for ever.
+// TestLostRacesAreRunAgainEverLater: also if a webhook always answers 409.
 func TestLostRacesAreRunAgainEverLater(t *testing.T) {
 	e, step, applies := contest(standing("9", "1"), expand.Apply{})
 	var total time.Duration

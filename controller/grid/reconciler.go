@@ -47,7 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading %s %s: %w", r.kind.name, q.NamespacedName, err)
 	}
-	if r.kind.read(o).Idle() { // nothing is said about its children any more, in metrics either
+	if r.kind.read(o).Idle() { // its children are reported no more, in metrics either
 		r.memory.forget(q.NamespacedName)
 		r.metrics.forget(r.kind.name, q.NamespacedName)
 		return reconcile.Result{}, r.tellIdle(ctx, o)

@@ -105,7 +105,7 @@ func (r *retries) children(text string) (children []string) {
 	return children
 }
 
-// after returns the first of sorted children behind last; the first of all if there is none.
+// after returns the first of sorted children behind last, or the first of all.
 func after(last string, children []string) string {
 	i, found := slices.BinarySearch(children, last)
 	if found {

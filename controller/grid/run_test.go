@@ -170,7 +170,7 @@ func TestExecutionEnds(t *testing.T) {
 	}
 }
 
-// TestRemovalsComeLast: not before all applies have ended, of which some fail. All errors are
+// TestRemovalsComeLast: not before all applies have ended, some with an error. All errors are
 // reported.
 func TestRemovalsComeLast(t *testing.T) {
 	e, w, steps := rollout(40)

@@ -72,7 +72,7 @@ func (r *reconciler) onChild() childHandler {
 }
 
 // onNode calls do with the keys that a change of a Node concerns, if there are any. concerns finds
-// them in a Node before and after the change, of which one is empty for a Node that is new or gone.
+// them in a Node before and after the change; one of the two is empty if the Node is new or gone.
 func onNode(concerns func(old, new *corev1.Node) []string, do func(ctx context.Context, node string, keys []string, q queue)) nodeHandler {
 	changed := func(ctx context.Context, name string, old, new *corev1.Node, q queue) {
 		if keys := concerns(old, new); len(keys) > 0 {

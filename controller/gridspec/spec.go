@@ -41,7 +41,7 @@ func (k Kind) Child() schema.GroupVersionKind {
 type Spec struct {
 	Kind      Kind
 	Key       string            // gridUniqKey
-	Template  []byte            // JSON; nil if there is none
+	Template  []byte            // JSON; nil if it is absent
 	Pool      map[string][]byte // by name, JSON
 	Templates map[string]string // by value, a name in Pool
 	Default   string            // name of the template of all other values

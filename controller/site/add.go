@@ -28,7 +28,7 @@ import (
 
 // Config is what the controller works with.
 type Config struct {
-	// Grace is how long a unit that a group has found is kept without Nodes; negative: for ever.
+	// Grace is how long a unit that a group has found is kept without Nodes; negative: always.
 	Grace time.Duration
 	// Budget is how many lost units of a group are removed within an hour.
 	Budget removal.Budget

@@ -152,7 +152,7 @@ func (u *uses) add(ctx context.Context, s *useSource, all *assign.Uses, last map
 	if err := u.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("reading %ss from the cache: %w", s.kind, err)
 	}
-	parsed := map[string]assign.NamedKeys{} // by annotation, of which there are few
+	parsed := map[string]assign.NamedKeys{} // by annotation: few differ
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		o, isObject := item.(client.Object)
 		if !isObject {

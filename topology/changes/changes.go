@@ -7,7 +7,7 @@ import (
 
 // Between yields the elements in which two lists differ, each with its namesake in the other list;
 // nil = it has none there. Elements are compared by their pointers, so a pass over lists that are
-// equal reads no element, and there is none over one list. compare is the order of both lists.
+// equal reads no element, and one list is not read at all. compare is the order of both lists.
 func Between[T any](before, after []*T, compare func(a, b *T) int) iter.Seq2[*T, *T] {
 	return func(yield func(*T, *T) bool) {
 		if None(before, after) {

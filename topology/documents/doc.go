@@ -7,5 +7,5 @@
 //	read.go    how many documents a file may hold
 //
 // Invariant: a text is read whole, or there is an error. Other programs cut at other places, so
-// the YAML library itself is asked whether it ignores a part of the text between two markers. Pure.
+// the YAML library itself decides whether it ignores a part of the text between two markers. Pure.
 package documents

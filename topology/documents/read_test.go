@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReadOne: a configuration has one document. Comments and bare markers are none.
+// TestReadOne: a configuration has one document. Comments and bare markers do not count.
 func TestReadOne(t *testing.T) {
 	for text, want := range map[string]struct{ text, err string }{
 		"":                                     {},

@@ -120,13 +120,13 @@ var (
 	specPath     = field.NewPath("spec")
 )
 
-// checkNamespace checks a Namespace, of which only the name is read.
+// checkNamespace checks a Namespace. Only its name is read.
 func checkNamespace(f *findings, n *metav1.PartialObjectMetadata) bool {
 	checkMeta(f, n, false, validation.IsDNS1123Label)
 	return true
 }
 
-// checkGrid checks a StatefulSetGrid, of which only the name is read.
+// checkGrid checks a StatefulSetGrid. Only its name is read.
 func checkGrid(f *findings, g *metav1.PartialObjectMetadata) bool {
 	checkMeta(f, g, true, validation.IsDNS1123Subdomain)
 	return true

@@ -94,8 +94,8 @@ type portOutcome struct {
 	Drops []topology.Drop
 }
 
-// outcome is a View but for the Services, which have their defaults now, and this Node's own
-// object.
+// outcome returns a View without the Services, which have their defaults now, and without this
+// Node's own object.
 func outcome(s topology.Snapshot) []portOutcome {
 	var all []portOutcome
 	view := topology.Resolve(s, topology.Config{})

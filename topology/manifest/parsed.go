@@ -78,7 +78,7 @@ type header struct {
 	Kind       string `json:"kind"`
 }
 
-// The kinds of which something is read, and the lists of them.
+// The kinds that are read, and the lists of them.
 var (
 	usedKinds = [...]schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("Service"),

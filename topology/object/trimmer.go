@@ -208,7 +208,7 @@ func (t *Trimmer) Identity(o *metav1.PartialObjectMetadata) *metav1.PartialObjec
 	return out
 }
 
-// Metadata keeps a node's labels, any of which may name a unit.
+// Metadata keeps a node's labels: any may name a unit.
 func (t *Trimmer) Metadata(n *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name:            n.Name,

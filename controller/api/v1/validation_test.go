@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateNamesAll: every fault is said at once, in the order of the fields.
+// TestValidateNamesAll: one answer has every fault, in the order of the fields.
 func TestValidateNamesAll(t *testing.T) {
 	g := v1.DeploymentGrid{Spec: v1.WorkloadGridSpec{
 		Template:     &v1.Template{JSON: []byte(`{"replicas":-1}`)},

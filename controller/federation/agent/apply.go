@@ -72,7 +72,7 @@ func (a *Agent) copyOf(ctx context.Context, set string) (*v1alpha1.GridBundle, e
 	old := &v1alpha1.GridBundle{}
 	err := a.Engine.Client.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: copyName(set)}, old)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // it does not exist
 	}
 	return old, wrap("reading the copy", err)
 }
@@ -294,7 +294,7 @@ func (a *Agent) find(ctx context.Context, o *unstructured.Unstructured) (*unstru
 	found := newObject(o.GroupVersionKind(), o.GetNamespace(), o.GetName())
 	err := a.Engine.Client.Get(ctx, client.ObjectKeyFromObject(o), found)
 	if absent(err) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // it does not exist
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)

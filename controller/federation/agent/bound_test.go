@@ -76,7 +76,7 @@ func (s slow) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestCount: the caches of a cluster end above the bound of objects, of which those that go do not
+// TestCount: the caches of a cluster end above the bound of objects. Objects that are gone do not
 // count.
 func TestCount(t *testing.T) {
 	exceeded := 0

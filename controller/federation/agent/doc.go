@@ -6,7 +6,7 @@
 //	agent.go      the order of one round, and what starts one
 //	observe.go    what is read; watch.go: from which watches; kinds.go: which kinds are missing
 //	apply.go      the copies of bundles, and the objects of Flux; flux.go: what these look like
-//	prompt.go     how far Flux is, and when it is asked to look again
+//	prompt.go     how far Flux is, and when the agent asks it to look again
 //	drift.go      which Grids were edited, so that Flux puts them back
 //	reports.go    how reports and the Lease are written
 //	server.go     how Flux fetches archives; limiter.go: how often

@@ -31,8 +31,8 @@ type drift struct {
 	asked map[string]request
 }
 
-// request is what differed, and when Flux was asked to look at it. It is asked again when something
-// else differs.
+// request is what differed, and when the agent asked Flux to look at it. It asks again when
+// something else differs.
 type request struct {
 	differs string
 	at      time.Time

@@ -55,7 +55,7 @@ func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructur
 }
 
 // kustomization applies one set. Each time that Flux looks it writes several statuses, so it looks
-// seldom, and is asked to when something was edited: see drift. It does not wait until Grids are
+// seldom, and when the agent asks it to after an edit: see drift. It does not wait until Grids are
 // ready: in a fleet some site is always away, and a wait would delay every later change.
 func kustomization(namespace, set string, suspend bool, kubeConfig *v1alpha1.KubeConfig) *unstructured.Unstructured {
 	spec := map[string]any{

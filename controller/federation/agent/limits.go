@@ -12,7 +12,7 @@ const (
 	roundTimeout      = 2 * time.Minute
 	requestTimeout    = 20 * time.Second // of one request to an API server
 	watchGrace        = 2 * time.Minute  // for the first list of a watch
-	missingKindPeriod = 5 * time.Second  // a kind that the API server does not serve is asked for again
+	missingKindPeriod = 5 * time.Second  // a kind that the API server does not serve is looked for
 	recallPeriod      = time.Minute      // at least between two readings of the reports that the hub has
 )
 
@@ -21,7 +21,7 @@ const (
 	enginePeriod   = 30 * time.Second // Flux is looked for while it is missing
 	engineGrace    = 2 * time.Minute  // for Flux to react, before that is a problem
 	repairPeriod   = 10 * time.Second // at least between two requests to look at one edited set
-	promptDelay    = 20 * time.Second // before Flux is asked to look again at a set; it doubles
+	promptDelay    = 20 * time.Second // before the agent asks Flux to look again at a set; it doubles
 	promptDelayMax = 30 * time.Minute
 )
 

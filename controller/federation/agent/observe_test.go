@@ -93,8 +93,8 @@ func (d *definitions) List(_ context.Context, list client.ObjectList, _ ...clien
 	return &meta.NoKindMatchError{GroupKind: list.GetObjectKind().GroupVersionKind().GroupKind()}
 }
 
-// TestDoubt: the API server is asked about a kind that the hub has Grids of, and the cluster none,
-// not for each change.
+// TestDoubt: the agent asks the API server about a kind that the hub has Grids of, and the cluster
+// none, but not for each change.
 func TestDoubt(t *testing.T) {
 	o := delivery.Observed{
 		Bundles: map[string]delivery.Bundle{"shop": {Objects: []delivery.Object{

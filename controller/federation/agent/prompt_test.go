@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// TestPrompt: Flux that does not react is asked to look again, ever less often. When it fails, is
-// suspended or has reacted it is not.
+// TestPrompt: the agent asks Flux to look again, ever less often, while Flux does not react. It
+// asks nothing when Flux fails, is suspended or has reacted.
 func TestPrompt(t *testing.T) {
 	for name, c := range map[string]struct {
 		suspended, reacted bool

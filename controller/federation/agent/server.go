@@ -19,8 +19,8 @@ import (
 )
 
 // Server gives Flux the archives of the copies. Every replica of grid-controller serves, whether it
-// leads or not: it reads a copy when it is asked for. The digest in the path is the key: who does
-// not know it gets nothing.
+// leads or not: it reads a copy for each request. The digest in the path is the key: a client that
+// does not know it gets nothing.
 type Server struct {
 	Listener net.Listener
 	Reader   client.Reader // reads from the API server

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// bundles is a reader of GridBundles by namespace and name: it takes the place of an API server,
-// of which Server uses one request alone.
+// bundles is a reader of GridBundles by namespace and name: it takes the place of an API server.
+// Server makes this one request.
 type bundles map[string]v1alpha1.GridBundle
 
 func (b bundles) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {

@@ -59,7 +59,7 @@ func wake(changed chan<- struct{}) toolscache.ResourceEventHandler {
 	say := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // it is said already
+		default: // it is signalled already
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{

@@ -108,7 +108,7 @@ func TestUnpackBounds(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		archive []byte
-		want    string // in the error; "": there is none
+		want    string // in the error; "": no error
 	}{
 		{"the largest file", tarOf(t, tar.Header{Name: "a", Size: MaxFileSize}), ""},
 		{"a larger file", tarOf(t, tar.Header{Name: "a", Size: MaxFileSize + 1}), "above the bound of 2097152"},

@@ -157,8 +157,8 @@ func PodSecurity(of map[string]string) map[string]string {
 	return found
 }
 
-// Namespace returns a Namespace, as JSON, that Flux makes if there is none, and otherwise neither
-// changes nor deletes. Of the labels it has those of PodSecurity: without them, Pods that the hub's
+// Namespace returns a Namespace, as JSON, that Flux makes if it does not exist, and otherwise
+// neither changes nor deletes. It has the labels of PodSecurity: without them, Pods that the hub's
 // namespace forbids could run there.
 func Namespace(name string, labels map[string]string) []byte {
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metav1.ObjectMeta{

@@ -112,8 +112,8 @@ func (e *execution) releaseCluster(ctx context.Context, t *target) error {
 	return nil
 }
 
-// release removes the finalizer of Grids that are in no cluster any more, and of which every
-// FleetCluster knows that.
+// release removes the finalizer of Grids that are in no cluster any more, once every FleetCluster
+// says so.
 func (e *execution) release(ctx context.Context, all []plan.Ref) []error {
 	byNamespace := map[string][]plan.Ref{}
 	for _, r := range all {

@@ -26,7 +26,7 @@ type summary struct {
 	bytes    map[string]int // of the largest bundle, by cluster
 }
 
-// The states of Grids in metrics. All others, of which a member may choose the name, are failed.
+// The states of Grids in metrics. All others are failed: a member may choose their names.
 const (
 	stateCurrent = "Current"
 	stateBehind  = "Behind"

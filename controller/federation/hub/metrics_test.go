@@ -58,7 +58,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestMetrics: the metrics show the last state, with labels of which a member chooses none.
+// TestMetrics: the metrics show the last state. A member chooses none of their labels.
 func TestMetrics(t *testing.T) {
 	want := `
 # HELP grid_controller_fleet_bundle_bytes Bytes of the largest GridBundle of a cluster, packed.

@@ -79,7 +79,7 @@ func TestUnusedTemplates(t *testing.T) {
 }
 
 // TestPrune: autoDeleteUnusedTemplate removes an entry once. What comes back is left, also after a
-// restart, and said without calling the Grid degraded (SuperEdge fought over it for ever).
+// restart, and reported without calling the Grid degraded (SuperEdge never stopped removing it).
 func TestPrune(t *testing.T) {
 	c := newCanary(t)
 	c.reconcile()

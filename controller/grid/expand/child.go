@@ -21,7 +21,7 @@ type Child struct {
 	Value    string
 	Name     string
 	Template string // the name of the template, DefaultTemplate for spec.template
-	// Object is what to apply, complete but for metadata.uid; nil if there is a Problem.
+	// Object is what to apply, complete except for metadata.uid; nil if there is a Problem.
 	Object  *unstructured.Unstructured
 	Problem *Problem
 }

@@ -14,7 +14,7 @@ import (
 type Repairs struct {
 	// Recent are the times of the last repairs, oldest first, at most freeRepairs.
 	Recent []time.Time
-	// Contested is the number of repairs in the contest, 0 if there is none.
+	// Contested is the number of repairs in the contest, 0 without a contest.
 	Contested int
 	// Rivals says who changed the child and which fields, as the function Rivals does; "" if that
 	// is not known.

@@ -34,7 +34,7 @@ type Grid struct {
 	Annotations map[string]string
 
 	Key       string            // gridUniqKey
-	Template  []byte            // JSON; nil if there is none
+	Template  []byte            // JSON; nil if it is absent
 	Pool      map[string][]byte // by name, JSON
 	Templates map[string]string // by value, a name in Pool
 	Default   string            // name of the template of all other values

@@ -21,8 +21,7 @@ type loss struct {
 	released bool
 	// waits: its grace is over, and the budget has no place for it before due.
 	waits bool
-	// former is a key other than the Grid's with which Nodes carry what the child selects; "" if
-	// there is none.
+	// former is a key other than the Grid's with which Nodes carry what the child selects, or "".
 	former string
 	// others are all labels that it may select by such keys, which a deletion looks up live; none if
 	// the unit is released.

@@ -343,7 +343,7 @@ func TestGrace(t *testing.T) {
 	hour, never := time.Hour, time.Duration(-1)
 	for _, test := range []struct {
 		name                string
-		child, grid         string // annotations; "" is none
+		child, grid         string // annotations; "": absent
 		volumes             bool
 		flag                time.Duration
 		release             bool

@@ -19,7 +19,7 @@ type Live struct {
 	Deleting        bool
 	// Created is metadata.creationTimestamp.
 	Created time.Time
-	// Labels and Annotations are those of SuperEdge's domain, but for the label grid-fingerprint.
+	// Labels and Annotations are those of SuperEdge's domain, without the label grid-fingerprint.
 	Labels, Annotations Pairs
 	// Fingerprint is that label: which desired child was last applied.
 	Fingerprint string

@@ -15,8 +15,8 @@ import (
 func TestOffline(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		nodes int // in unit a, of which ready are ready
-		ready int
+		nodes int // in unit a
+		ready int // of these
 		with  func(*cluster)
 		phase v1.UnitPhase
 		says  string
@@ -90,8 +90,8 @@ func TestReadyOfOfflineUnits(t *testing.T) {
 	check(t, "readiness is not known", ready(), "True UnitsReady: all 3 units with Nodes are ready")
 }
 
-// TestOfflineIsWithoutReadyNodes: whatever happens, a unit is offline if and only if it has Nodes
-// of which none is ready, and no problem of its own.
+// TestOfflineIsWithoutReadyNodes: whatever happens, a unit is offline if and only if it has Nodes,
+// no Node is ready, and it has no problem of its own.
 func TestOfflineIsWithoutReadyNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := strings.Fields("a b c d e")

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPausedUnits: which units each value of the annotation pauses, and what is said about values
-// that are no unit's.
+// TestPausedUnits: which units each value of the annotation pauses, and what the status says about
+// values that are no unit's.
 func TestPausedUnits(t *testing.T) {
 	for _, test := range []struct {
 		text    string

@@ -10,7 +10,7 @@ import (
 	"gridproxy/controller/removal"
 )
 
-// fleet has n units, with the default budget, of which some have lost their Nodes.
+// fleet returns n units, with the default budget. Some have lost their Nodes.
 func fleet(t *testing.T, n, lost int) *cluster {
 	t.Helper()
 	c := newCluster(t)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Plan is what to do for one Grid now. Steps are independent of each other but for their order:
+// Plan is what to do for one Grid now. Steps depend on each other only by their order:
 // losses are written down first, because what is created then must be newer; what adds comes before
 // what removes; and a Spend comes before the deletions that it is about.
 type Plan struct {

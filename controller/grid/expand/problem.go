@@ -39,8 +39,8 @@ const (
 	ReasonNodesNotReady   = "NodesNotReady"  // no Node of an offline unit is ready
 	ReasonAllOffline      = "AllOffline"     // no unit has a ready Node; of a Grid
 	ReasonClusterSilent   = "ClusterSilent"  // the unit's cluster has not reported for a time
-	ReasonUnknownPhase    = "UnknownPhase"   // the unit's cluster reports a phase that is none
-	ReasonOther           = "Other"          // the unit's cluster reports a reason that is none of these
+	ReasonUnknownPhase    = "UnknownPhase"   // the unit's cluster reports an unknown phase
+	ReasonOther           = "Other"          // the unit's cluster reports another reason
 	ReasonNoUnits         = gridspec.ReasonNoUnits
 )
 

@@ -41,7 +41,7 @@ func OtherKeys(observed Observed) []string {
 	return keys[:min(len(keys), maxOtherKeys)]
 }
 
-// serviceKey returns the key that a ServiceGrid's Service was made for; "" if there is none.
+// serviceKey returns the key that a ServiceGrid's Service was made for; "" without a Service.
 func (o Observed) serviceKey() string {
 	for i := range o.Children {
 		l := &o.Children[i]

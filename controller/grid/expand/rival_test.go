@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestRivals: what is said about who took which fields.
+// TestRivals: the text about who took which fields.
 func TestRivals(t *testing.T) {
 	const all = `{"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:replicas":{},"f:paused":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"echo\"}":{".":{},"f:image":{}}}}}}}`
 	const image = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"echo\"}":{"f:image":{}}}}}}}`

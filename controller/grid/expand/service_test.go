@@ -116,7 +116,7 @@ func TestServiceGridWithBadKey(t *testing.T) {
 }
 
 // TestServiceStaysHeadless: the API server keeps a Service headless, without a word, when clusterIP
-// leaves the template. So that is said here, and with the opt-in the Service is replaced.
+// leaves the template. So the status says it, and with the opt-in the Service is replaced.
 func TestServiceStaysHeadless(t *testing.T) {
 	c := newServices(t)
 	c.grid.Template = []byte(strings.Replace(servicePorts, "{", `{"clusterIP": "None", `, 1))

@@ -16,7 +16,7 @@ import (
 // maxStatusSize is what a status may take of an object, in bytes of JSON.
 const maxStatusSize = 300_000
 
-// crowd is a Grid with many units, of which some are refused with long answers, stuck or lost.
+// crowd is a Grid with many units. Some are refused with long answers, stuck or lost.
 type crowd struct {
 	units, width int    // how many, and the length of their values
 	words        string // of an answer
@@ -54,7 +54,7 @@ func (w crowd) cluster(t tester) *cluster {
 	return c
 }
 
-// TestStatusHasABound: however many units there are and whatever is said about them, a status is
+// TestStatusHasABound: however many units and problems there are, a status is
 // small, counts all units, and leaves out healthy ones first.
 func TestStatusHasABound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

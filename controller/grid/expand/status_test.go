@@ -18,7 +18,7 @@ func condition(of string, at time.Time) metav1.Condition {
 
 func isHeld(c metav1.Condition) bool { return c.Type == v1.ConditionDeletionHeld }
 
-// TestRollout: when a unit is ready, and what is said until then.
+// TestRollout: when a unit is ready, and what the status says until then.
 func TestRollout(t *testing.T) {
 	const extra = `"paused": true, "updateStrategy": {"rollingUpdate": {"partition": 2}}, `
 	for _, test := range []struct {

@@ -134,8 +134,8 @@ func TestBlocked(t *testing.T) {
 	check(t, "blocked", Decide(c.observe(nil)).Blocked, map[string]bool{"web-a": true, "web-b": false, "web-d": false})
 }
 
-// TestB15ImmutableField: a change that the child's API forbids is said on the unit; with the opt-in
-// the child is replaced, a StatefulSet without its Pods.
+// TestB15ImmutableField: a change that the child's API forbids is reported on the unit; with the
+// opt-in the child is replaced, a StatefulSet without its Pods.
 func TestB15ImmutableField(t *testing.T) {
 	for kind, want := range map[Kind]string{DeploymentGrid: "replace web-a", StatefulSetGrid: "replace web-a orphan"} {
 		c := newCluster(t, "a", "b", "c")

@@ -96,7 +96,7 @@ func (c *cluster) decide() assign.Plan {
 	return assign.Decide(observed)
 }
 
-// settle takes steps until there are none.
+// settle takes steps until none is left.
 func (c *cluster) settle() {
 	c.t.Helper()
 	for range 10 {

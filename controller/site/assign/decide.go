@@ -108,7 +108,7 @@ func (d *decision) planNodes() {
 	requested, all := collectRequests(d.units, d.groupByName), kept{}
 	for _, n := range d.nodes {
 		keeps := d.keeps[n.Name]
-		reported := maps.Clone(keeps) // not what is asked for again, which is kept while it is frozen
+		reported := maps.Clone(keeps) // not what a unit requests again, which is kept while it is frozen
 		if c := requested[n.Name]; c != nil {
 			maps.DeleteFunc(reported, func(key, _ string) bool { _, asked := c.labels[key]; return asked })
 			maps.DeleteFunc(keeps, func(key, _ string) bool { asked, found := c.labels[key]; return found && !asked.frozen })

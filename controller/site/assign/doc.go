@@ -6,7 +6,7 @@
 //   - what goes in: observed.go, and of a Node owner.go (also which of its keys are ours, and
 //     which of its changes matter); what comes out: plan.go; the order of all decisions: decide.go
 //     (Decide)
-//   - which Nodes a unit holds: unit.go, node_index.go (which Nodes a selector is asked about),
+//   - which Nodes a unit holds: unit.go, node_index.go (which Nodes are compared with a selector),
 //     selection.go (selectors that read what units write)
 //   - which units a group holds: group.go; the units that it finds by label values, and which of
 //     these may be made: find.go; when they are deleted: removal.go

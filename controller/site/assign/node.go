@@ -74,7 +74,7 @@ func (s *NodeStep) keep(n *Node, keeps map[string]string, want Metadata, leaves 
 	want.Annotations[v1alpha2.AnnotationKeptLabels] = strings.Join(keys, ",")
 }
 
-// side is a Node's labels or its annotations, but for what is restricted.
+// side is a Node's labels or its annotations, without what is restricted.
 type side struct {
 	what                   string
 	has                    map[string]string

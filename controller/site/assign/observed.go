@@ -31,7 +31,7 @@ type Observed struct {
 	AllowPrivileged bool
 	Now             time.Time
 	// Grace is how long a unit that was found by a group stays without Nodes before it is removed;
-	// negative: for ever.
+	// negative: always.
 	Grace time.Duration
 	// Budget is how many lost units of a group are removed within an hour.
 	Budget removal.Budget

@@ -39,7 +39,7 @@ func (n *Node) hasRecords() bool {
 	return false
 }
 
-// record returns the record of a taint's key:effect, or of a label's key; "": there is none.
+// record returns the record of a taint's key:effect, or of a label's key; "": it has no record.
 func (n *Node) record(thing string) string {
 	if !n.hasRecords() {
 		return ""

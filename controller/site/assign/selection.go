@@ -13,7 +13,7 @@ import (
 // selection decides which of some entangled units select a Node. Their selectors read what others
 // have set on the Node and what it gets from the units that hold it, but not what it still carries
 // of units that do not. Otherwise units that select by what other units set could add and remove a
-// Node for ever.
+// Node without end.
 type selection struct {
 	node    *Node
 	keeps   map[string]string // labels that the Node keeps unless a unit asks for the key

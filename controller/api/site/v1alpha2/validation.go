@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The CRDs' rules refuse what follows here. It is asked again, for objects that were stored before
-// there were rules.
+// The CRDs' rules refuse what follows here. It is checked again, for objects that were stored
+// before there were rules.
 
 // MaxName is the number of characters that the name of a unit or group may have: it becomes the
 // name of a label key.

@@ -187,8 +187,8 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
-// TestUnknownCopy: a set of which the copy cannot be read, or which another hub has sent, is
-// neither applied nor removed, and the cluster says why. One whose removal has begun goes on to the
+// TestUnknownCopy: a set whose copy cannot be read, or which another hub has sent, is neither
+// applied nor removed, and the cluster says why. One whose removal has begun goes on to the
 // end.
 func TestUnknownCopy(t *testing.T) {
 	foreign := grid("shop", "old", "9")
@@ -304,8 +304,8 @@ func hold(o *Observed) {
 	o.Fleet.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDistributionHeld, Status: metav1.ConditionTrue}}
 }
 
-// TestAdoption: a Grid of this hub that holds the cluster, and of which there is no copy, is taken
-// into one, if nothing else can be meant, so that it can be withdrawn later.
+// TestAdoption: a Grid of this hub that holds the cluster, and that no copy has, is taken into one,
+// if nothing else can be meant, so that it can be withdrawn later.
 func TestAdoption(t *testing.T) {
 	lost := grid("shop", "lost", "2")
 	for name, c := range map[string]struct {
@@ -336,8 +336,8 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestLargeReportFits: a report has at most the bytes of a GridReport, of which states have a part,
-// and what is left out is counted.
+// TestLargeReportFits: a report has at most the bytes of a GridReport, and states have a part of
+// them. What is left out is counted.
 func TestLargeReportFits(t *testing.T) {
 	o := observed(grid("shop", "pos", "1"))
 	live := Live{From: hub + "/1", Revision: "r1", Observed: true, States: map[string]v1.State{}}

@@ -3,7 +3,7 @@
 //
 // Where to look: observed.go, what goes in; decide.go, what comes out; admit.go, which objects are
 // applied, and why others are not; keep.go, which stay although the hub does not
-// send them; report.go, what is said about a Grid.
+// send them; report.go, what is reported about a Grid.
 //
 // Invariant: a Grid that was applied leaves the cluster only if the hub's FleetCluster says that it
 // is withdrawn, by its UID. A bundle that has lost it, for example because the hub was restored

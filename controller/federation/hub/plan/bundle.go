@@ -23,8 +23,8 @@ type share struct {
 	stuck     *obstacle              // why nothing is changed
 }
 
-// distribute decides what is sent of each namespace. The namespaces do not depend on each other,
-// but for the number of Grids and of UIDs in withdrawn.
+// distribute decides what is sent of each namespace. The namespaces depend on each other
+// only by the number of Grids and of UIDs in withdrawn.
 func (m *member) distribute() {
 	shares := m.shares()
 	m.bound(shares)
@@ -200,7 +200,7 @@ func (m *member) mayTarget(namespace string) bool {
 	return slices.ContainsFunc(m.Object.Spec.TargetNamespaces, func(allowed string) bool { return allowed == namespace || allowed == "*" })
 }
 
-// distinct leaves out Grids of which another has the same name in the cluster. First comes what the
+// distinct leaves out Grids whose name in the cluster another Grid has. First comes what the
 // cluster has, then what is in its own namespace.
 func (m *member) distinct(selected []*Grid) []*Grid {
 	rank := func(g *Grid) int {
@@ -234,7 +234,7 @@ func (m *member) distinct(selected []*Grid) []*Grid {
 	})
 }
 
-// bound leaves namespaces as they are of which there is too much. Those with the fewest Grids come
+// bound leaves namespaces as they are if they are too large. Those with the fewest Grids come
 // first.
 func (m *member) bound(shares map[string]*share) {
 	count := len(m.rows)

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// west is a hub with one cluster, of which all steps are executed at once.
+// west is a hub with one cluster. All steps are executed immediately.
 type west struct {
 	t *testing.T
 	Observed
@@ -338,8 +338,8 @@ func TestProblems(t *testing.T) {
 	w.wantCondition("Reachable", metav1.ConditionFalse, "Unreachable", "check the kubeconfig")
 }
 
-// TestWhyItIsSilent: what keeps a cluster from being heard is said, whether it was heard before or
-// not, and what was known of it stays.
+// TestWhyItIsSilent: the status says why a cluster does not report, whether it reported before or
+// not, and keeps what it said before.
 func TestWhyItIsSilent(t *testing.T) {
 	problems := v1alpha1.Heartbeat{Problems: []v1alpha1.Problem{{Reason: "KubeConfigInvalid", Message: "the Secret has no key value"}}}
 	w := newWest(t)

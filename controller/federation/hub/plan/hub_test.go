@@ -85,7 +85,7 @@ type sentBundle struct {
 
 // clusterState is what the hub has of a cluster.
 type clusterState struct {
-	object    *v1alpha1.FleetCluster // nil: there is none
+	object    *v1alpha1.FleetCluster // nil: deleted
 	version   int                    // of object
 	namespace bool
 	bundles   map[string]sentBundle

@@ -448,7 +448,7 @@ func (w *fleetModel) mistake(t *rapid.T) (undo func()) {
 	return func() { o.SetLabels(old.GetLabels()); o.SetAnnotations(old.GetAnnotations()) }
 }
 
-// snapshot is what is written on the hub, but for times of conditions.
+// snapshot returns what is written on the hub, without the times of conditions.
 func (w *fleetModel) snapshot() string {
 	var text strings.Builder
 	for _, c := range w.Clusters {

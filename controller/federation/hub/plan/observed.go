@@ -57,7 +57,7 @@ type Cluster struct {
 	Told time.Time
 	// Reports are those in its namespace.
 	Reports []Report
-	// Heartbeat is the last of its Lease; nil: there is none that can be read.
+	// Heartbeat is the last of its Lease; nil: it has none that can be read.
 	Heartbeat *Heartbeat
 	// Detached: what applies Grids there has dropped them, so that the bundles can vanish. It
 	// is always so of a cluster with pull: true, which works on its own copies.
@@ -67,7 +67,7 @@ type Cluster struct {
 // Heartbeat is a Lease of a member.
 type Heartbeat struct {
 	v1alpha1.Heartbeat
-	Renewal string // the renewTime, as it is written; "": it says only why there is none
+	Renewal string // the renewTime, as it is written; "": it says only why it has no renewTime
 	// Heard is when this process has seen this renewTime first, by its own clock; the member's
 	// clock plays no part.
 	Heard time.Time

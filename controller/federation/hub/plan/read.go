@@ -259,7 +259,7 @@ type Content struct {
 	// Wanted is whether it has the label superedge.io/fed: "yes".
 	Wanted bool
 	// Grace is for how long the Grid stays in a cluster that it is not meant for any more; nil: as
-	// long as the flag says; negative: for ever.
+	// long as the flag says; negative: always.
 	Grace *time.Duration
 	// Budget is from how many clusters it is removed within an hour; nil: as the flag says.
 	Budget *removal.Budget
