@@ -96,7 +96,6 @@ func (r relabelled) anyOf(keys map[string]struct{}) bool {
 	return false
 }
 
-// keysInForce returns the topology keys of all Services.
 func (m *tracker) keysInForce() map[string]struct{} {
 	keys := map[string]struct{}{}
 	for _, e := range m.services {

@@ -34,9 +34,9 @@ type Slice struct {
 	// endpoints.kubernetes.io/last-change-trigger-time); zero = unknown.
 	Triggered time.Time
 
-	apiProxy *netip.AddrPort // see localProxyOf; nil = no proxy
-	ignored  *ignoredParts   // nil = nothing is ignored
-	names    *sliceNames     // what only DNS reads; nil = read without names
+	apiProxy *netip.AddrPort // see localProxyOf
+	ignored  *ignoredParts
+	names    *sliceNames // what only DNS reads; nil = read without names
 }
 
 // SlicePort is a port of a Slice. It belongs to the Service port of its name and protocol.
@@ -50,11 +50,11 @@ type SlicePort struct {
 // slice says nothing: ready, serving, not terminating.
 type SliceEndpoint struct {
 	Addr        netip.Addr
-	Node        string // "" = unknown
+	Node        string
 	Ready       bool
 	Serving     bool
 	Terminating bool
-	Hints       *SliceHints // nil = none
+	Hints       *SliceHints
 }
 
 // SliceHints are those of trafficDistribution.

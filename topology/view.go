@@ -42,7 +42,7 @@ type ServicePort struct {
 	Name     ServicePortName
 	Service  *corev1.Service
 	Port     int32 // as the Service says it, unchecked: see ValidPort
-	NodePort int32 // in the same way; 0 = none
+	NodePort int32 // in the same way
 	Closure  Closure
 
 	Cluster []Endpoint // usable under traffic policy Cluster; empty = none is usable at all, per family
@@ -107,7 +107,7 @@ func (n ServicePortName) IPProtocol() uint8 {
 // Endpoint is one address and port behind a ServicePort.
 type Endpoint struct {
 	Addr        netip.AddrPort
-	Node        string // name of the node it runs on; "" = unknown
+	Node        string // name of the node it runs on
 	Local       bool   // it runs on this node
 	Ready       bool
 	Serving     bool
@@ -118,7 +118,7 @@ type Endpoint struct {
 type Closure struct {
 	Keys      []string // topology keys in force; nil = an ordinary Service
 	Policy    Policy
-	Malformed string // why the annotations cannot be read; "" = they can
+	Malformed string // why the annotations cannot be read
 	OwnOnly   bool   // confined to this node's own endpoints: malformed without last good keys, or a node without unit under NodesWithoutUnit local
 	KeyInUse  string // Ordered: the key whose endpoints are used, "*" = any endpoint, "" = none
 

@@ -58,7 +58,7 @@ func groupOf(slice *Slice) (sliceGroup, bool) {
 type HeldEndpoint struct {
 	Service types.NamespacedName
 	Addr    netip.Addr
-	Node    string    // "" = unknown
+	Node    string
 	Until   time.Time // at the latest
 }
 

@@ -62,7 +62,6 @@ func (e *execution) announce(last, now v1.WorkloadGridStatus) {
 	e.known.announced = new(noticed(now))
 }
 
-// writeStatus replaces the Grid's status.
 func (e *execution) writeStatus(ctx context.Context, status any) error {
 	g := e.observed.Grid
 	patch, err := json.Marshal([]operation{

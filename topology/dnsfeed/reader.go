@@ -22,7 +22,6 @@ func NewReader(from io.Reader) *Reader {
 	return &Reader{codec: c, from: from, err: err}
 }
 
-// next reads a frame.
 func (r *Reader) next() (kind, []byte, error) {
 	if r.err != nil {
 		return 0, nil, r.err

@@ -19,7 +19,7 @@ type Hello struct {
 
 // Report is what the DNS server says of itself.
 type Report struct {
-	Generation uint64           `cbor:"1,keyasint"`           // of the last update that it answers from; 0 = none
+	Generation uint64           `cbor:"1,keyasint"`           // of the last update that it answers from
 	Serving    []netip.AddrPort `cbor:"2,keyasint,omitempty"` // where it answers
 	// Answered has the counts of each of Serving, in its order. A server that does not count has none.
 	Answered []Answered `cbor:"3,keyasint,omitempty"`

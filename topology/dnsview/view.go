@@ -45,7 +45,7 @@ const (
 
 // Port is a port in an SRV record.
 type Port struct {
-	Name     string // "" = it has none
+	Name     string
 	Protocol string // TCP, UDP or SCTP
 	Number   int32  // NoPort = an EndpointSlice gives none: there is no SRV record
 }
@@ -61,7 +61,7 @@ const NoPort = -1
 type Endpoint struct {
 	Hostname string // one DNS label, in lower case: the endpoint's own, or one made of the address
 	Addr     netip.Addr
-	Node     string // name of the node it runs on; "" = unknown
+	Node     string // name of the node it runs on
 	Ports    []Port // of its EndpointSlice; none = it has addresses, and no SRV record
 }
 

@@ -257,7 +257,6 @@ func (p *Push) kubeConfig(ctx context.Context, c *v1alpha1.FleetCluster) (read s
 	return read, true
 }
 
-// readSecret reads the Secret of a FleetCluster.
 func (p *Push) readSecret(ctx context.Context, c *v1alpha1.FleetCluster) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

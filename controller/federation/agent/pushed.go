@@ -34,7 +34,6 @@ type pushed struct {
 	reported time.Time
 }
 
-// hasEnded reports whether the work for the cluster has ended.
 func (a *pushed) hasEnded() bool {
 	select {
 	case <-a.ended:

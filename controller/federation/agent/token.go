@@ -45,7 +45,6 @@ func validityOf(token string) validity {
 	return validity{from: time.Unix(int64(claims.IssuedAt), 0), until: time.Unix(int64(claims.Expires), 0)}
 }
 
-// expired reports whether the token has ended by this clock.
 func (v validity) expired(now time.Time) bool { return !v.until.IsZero() && !now.Before(v.until) }
 
 // due reports whether a token is to be renewed now; tried is when that was last attempted. One that

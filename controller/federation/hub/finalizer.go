@@ -88,7 +88,6 @@ func without(finalizers []string) []string {
 	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == v1alpha1.Finalizer })
 }
 
-// guardCluster adds the finalizer to a FleetCluster.
 func (e *execution) guardCluster(ctx context.Context, t *target) error {
 	err := e.setFinalizers(ctx, t.object, append(without(t.object.Finalizers), v1alpha1.Finalizer))
 	if err == nil {

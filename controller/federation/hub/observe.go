@@ -137,7 +137,6 @@ func typeName(g client.Object) string {
 	}
 }
 
-// readReport reduces a report to what decisions rest on.
 func readReport(r *v1alpha1.GridReport) plan.Report {
 	out := plan.Report{
 		Object: r.Name, From: r.Spec.From, Revision: r.Spec.Revision, Kind: r.Spec.Kind, Namespace: r.Spec.Namespace, Name: r.Spec.Name,

@@ -134,7 +134,6 @@ func fieldsAt(owned *fieldpath.Set, e fieldpath.PathElement, v any) (int, bool) 
 	return n + m, all
 }
 
-// findItem finds an item of a list in a set.
 func findItem(owned *fieldpath.Set, item any) (fieldpath.PathElement, bool) {
 	for e := range owned.Members.All() {
 		if e.Value != nil && value.Equals(*e.Value, value.NewValueInterface(item)) {

@@ -72,7 +72,6 @@ func Decide(observed Observed) Plan {
 	}
 }
 
-// blocked returns Plan.Blocked.
 func (a *assessment) blocked() map[string]bool {
 	blocked := map[string]bool{}
 	for _, u := range a.units {

@@ -38,7 +38,6 @@ func distributionOf(observed Observed) distribution {
 	return distribution{distributed: true, members: outcomes(observed.Grid.Kind, observed.Fleet)}
 }
 
-// rows returns the rows of all members.
 func (d distribution) rows() (rows []v1.UnitStatus) {
 	for i := range d.members {
 		rows = append(rows, d.members[i].rows...)

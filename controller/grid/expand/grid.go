@@ -60,7 +60,6 @@ func fromWorkload(k Kind, o metav1.Object, s v1.WorkloadGridSpec) Grid {
 	return g
 }
 
-// spec returns the spec as the user has written it.
 func (g Grid) spec() gridspec.Spec {
 	return gridspec.Spec{Kind: g.Kind, Key: g.Key, Template: g.Template, Pool: g.Pool, Templates: g.Templates, Default: g.Default}
 }

@@ -26,9 +26,9 @@ type Member struct {
 	// since when; zero: it does not leave.
 	Leaving      string
 	LeavingSince time.Time
-	// SilentSince is when a silent cluster last reported; zero: it is not silent.
+	// SilentSince is when a silent cluster last reported.
 	SilentSince time.Time
-	// Report is the cluster's last report about the Grid; nil: it has none. It is not changed.
+	// Report is the cluster's last report about the Grid. It is not changed.
 	Report *MemberReport
 }
 
@@ -192,7 +192,6 @@ func (m *outcome) silenced(row v1.UnitStatus) v1.UnitStatus {
 // rfc3339 returns a time of a report in UTC and whole seconds, which is all that JSON holds.
 func rfc3339(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// row returns the member's row in status.clusters.
 func (m *outcome) row() v1.ClusterStatus {
 	row := v1.ClusterStatus{
 		Name: m.Name, State: m.State, Message: fit(m.why, maxRowMessage),

@@ -66,7 +66,6 @@ func (m *Memo) workload(g Grid, all *templates, value string, live *Live) *made 
 	return now
 }
 
-// ownedFingerprint returns the OwnedFingerprint of what we own of a child.
 func (m *Memo) ownedFingerprint(l *Live) string { return m.owns(l).print }
 
 func (m *Memo) owns(l *Live) ownedPrint {

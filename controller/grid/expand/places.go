@@ -144,7 +144,6 @@ func (a *assessment) unmatchedReleases() string {
 	return fmt.Sprintf("; entries of the annotation %s that release nothing: %s", v1.AnnotationAllowRemoval, strings.Join(texts, ", "))
 }
 
-// spentOf returns the removals of a status.
 func spentOf(s v1.WorkloadGridStatus) []removal.Spent {
 	var spent []removal.Spent
 	for _, r := range s.Removals {

@@ -13,8 +13,8 @@ import (
 
 // replacements say which child is to be replaced now.
 type replacements struct {
-	next    *unit // nil: none
-	blocker *unit // the unit that must be ready first; nil: none
+	next    *unit
+	blocker *unit // the unit that must be ready first
 }
 
 // nextReplacement returns which child is replaced now, and which unit must be ready first. This

@@ -62,7 +62,6 @@ func (a *assessment) status(rows []v1.UnitStatus, d distribution) v1.WorkloadGri
 	return s
 }
 
-// ownRows returns the rows of units of this cluster.
 func ownRows(rows []v1.UnitStatus) []v1.UnitStatus {
 	return slices.DeleteFunc(slices.Clone(rows), func(r v1.UnitStatus) bool { return r.Cluster != "" })
 }

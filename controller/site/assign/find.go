@@ -36,7 +36,6 @@ func FindName(values []string) string {
 	return name
 }
 
-// keysHash returns the value of LabelKeysHash.
 func keysHash(sortedKeys []string) string { return sha1Hex(strings.Join(sortedKeys, "")) }
 
 func sha1Hex(s string) string {

@@ -79,7 +79,7 @@ type side struct {
 	what                   string
 	has                    map[string]string
 	owned, foreign, legacy sets.Set[string]
-	restricted             func(key string) bool // nil: nothing is
+	restricted             func(key string) bool
 }
 
 // skips reports whether the key is not for an apply to decide.

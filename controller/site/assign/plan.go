@@ -116,7 +116,7 @@ type Patch struct {
 	// Main is a JSON merge patch of the object, to be guarded by UID and ResourceVersion; nil:
 	// none.
 	Main map[string]any
-	// Status is a JSON merge patch of its status, to be guarded by UID; nil: none.
+	// Status is a JSON merge patch of its status, to be guarded by UID.
 	Status map[string]any
 	// News is what that status says for the first time and deserves a Warning Event; with the
 	// removal of the finalizer, what stays behind.

@@ -23,13 +23,11 @@ func recordOf(thing string) string {
 	return v1alpha2.RecordPrefix + hex.EncodeToString(sum[:8])
 }
 
-// isRecord reports whether a label key is that of a record.
 func isRecord(key string) bool { return strings.HasPrefix(key, v1alpha2.RecordPrefix) }
 
 // restricted reports whether a label needs a record to be ours.
 func restricted(key string) bool { return v1alpha2.RestrictedKey(key) && !isRecord(key) }
 
-// hasRecords reports whether the Node has any record.
 func (n *Node) hasRecords() bool {
 	for key := range n.Labels {
 		if isRecord(key) {

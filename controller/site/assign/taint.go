@@ -14,7 +14,6 @@ import (
 // pairOf returns a taint's key:effect. A Node has at most one taint with the same.
 func pairOf(t v1alpha2.Taint) string { return t.Key + ":" + t.Effect }
 
-// readPairs reads AnnotationTaints.
 func readPairs(record string) sets.Set[string] {
 	pairs := sets.New[string]()
 	for pair := range strings.SplitSeq(record, ",") {

@@ -19,7 +19,7 @@ type Object struct {
 // Bundle is a bundle of the hub, or what of it is applied already.
 type Bundle struct {
 	Objects []Object
-	// Unread says why it cannot be unpacked; "": it can.
+	// Unread says why it cannot be unpacked.
 	Unread string
 	// Removing, of a copy: its removal has begun. Stopped: and it was stopped.
 	Removing, Stopped bool
@@ -78,6 +78,6 @@ type Observed struct {
 	Applied map[string]Applied
 	// Accept are the namespaces of the cluster into which Grids of a hub may be put; none: all.
 	Accept []string
-	// EngineMissing says why Flux cannot be asked to apply anything; "": it can.
+	// EngineMissing says why Flux cannot apply anything.
 	EngineMissing string
 }

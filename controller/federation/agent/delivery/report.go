@@ -13,7 +13,6 @@ import (
 	"gridproxy/controller/api/v1alpha1"
 )
 
-// clusterProblems returns the problems of the cluster as a whole.
 func (a *admission) clusterProblems() []v1alpha1.Problem {
 	var all []v1alpha1.Problem
 	if a.EngineMissing != "" {

@@ -304,7 +304,6 @@ func (m *member) rowOf(g *Grid) v1alpha1.ClusterGrid {
 	return row
 }
 
-// bundle returns the bundle to send for a namespace.
 func (m *member) bundle(s *share) Bundle {
 	b := Bundle{Grids: int32(len(s.wanted))}
 	sum := sha256.New()

@@ -37,8 +37,7 @@ type Report struct {
 	Problem               *v1alpha1.Problem
 	// Units are the values of the units that it has rows for.
 	Units []string
-	// Unread says why the report cannot be read: it is too large, or of a later format. "": it
-	// can.
+	// Unread says why the report cannot be read: it is too large, or of a later format.
 	Unread string
 }
 

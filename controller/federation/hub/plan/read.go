@@ -252,7 +252,7 @@ type Content struct {
 	Selector string
 	// Selects is AnnotationClusters, parsed; nil: it cannot be read, see Fault.
 	Selects func(labels map[string]string) bool
-	// Fault is why the Grid cannot be sent as it is; "": it can.
+	// Fault is why the Grid cannot be sent as it is.
 	Fault string
 	// Weight is about how many bytes Object takes in an archive.
 	Weight int

@@ -9,7 +9,7 @@ import (
 // silence is how long a cluster has not been heard.
 type silence struct {
 	never   bool         // it has never been heard
-	since   *metav1.Time // when it was last heard; nil: it is not silent
+	since   *metav1.Time // when a silent cluster last reported
 	renewal string       // the last one, of a silent cluster
 	recheck time.Duration
 }

@@ -28,7 +28,6 @@ const (
 	reasonUnread      = "UnreadableReport"
 )
 
-// status returns the status to write into the FleetCluster.
 func (m *member) status() v1alpha1.FleetClusterStatus {
 	next := *m.last.DeepCopy()
 	next.ObservedGeneration = m.Object.Generation
@@ -148,7 +147,6 @@ func (m *member) unanswered() *v1alpha1.Problem {
 	return nil
 }
 
-// problemTexts returns the problems with their reasons, as text.
 func (m *member) problemTexts() []string {
 	var all []string
 	for _, p := range m.problems() {
