@@ -193,3 +193,23 @@ func TestBookmarks(t *testing.T) {
 		t.Errorf("version %s, annotations %v", got.GetResourceVersion(), got.GetAnnotations())
 	}
 }
+
+// TestCompleted: a Deployment whose rollout was complete once had ready Pods, also if it has none
+// now.
+func TestCompleted(t *testing.T) {
+	for reason, want := range map[string]bool{"NewReplicaSetAvailable": true, progressDeadline: false, "ReplicaSetUpdated": false} {
+		d := &appsv1.Deployment{}
+		d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable}, {Type: appsv1.DeploymentProgressing, Reason: reason}}
+		l, err := live(d)
+		if err != nil || l.Completed != want {
+			t.Errorf("%s: completed is %v, want %v; %v", reason, l.Completed, want, err)
+		}
+	}
+}
+
+// TestPausedChild: what kubectl rollout pause writes is read.
+func TestPausedChild(t *testing.T) {
+	if l, err := live(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}}); err != nil || !l.Paused {
+		t.Errorf("paused is %v: %v", l.Paused, err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/grid/expand"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,5 +88,32 @@ func TestNoticesAreBounded(t *testing.T) {
 	got := notices(statusOf(nil), held)
 	if len(got) != maxNotices || got[0].reason != eventHeld {
 		t.Errorf("%d notices, the first is %v", len(got), got[0])
+	}
+}
+
+// TestFederationOff: a Grid that asks to be distributed where nothing distributes it says so in a
+// condition, with one Event. Ready is not changed by it.
+func TestFederationOff(t *testing.T) {
+	of := func(off bool) v1.WorkloadGridStatus {
+		return expand.Status(expand.Observed{
+			Grid:          expand.Grid{Kind: expand.DeploymentGrid, Name: "web", Key: "zone"},
+			FederationOff: off,
+		})
+	}
+	without, with := of(false), of(true)
+	if c := condition(with, v1.ConditionNotDistributed); !isTrue(c) || c.Reason != "FederationOff" {
+		t.Errorf("the condition is %+v", c)
+	}
+	if c := condition(without, v1.ConditionNotDistributed); c != nil {
+		t.Errorf("without a reason the condition is %+v", c)
+	}
+	if was, is := condition(without, v1.ConditionReady), condition(with, v1.ConditionReady); *was != *is {
+		t.Errorf("Ready was %+v and is %+v", was, is)
+	}
+	if all := notices(without, with); len(all) != 1 || all[0].reason != eventNotDistributed {
+		t.Errorf("the Events are %v", all)
+	}
+	if all := notices(with, with); len(all) != 0 {
+		t.Errorf("said again: %v", all)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid/expand"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -82,5 +83,20 @@ func TestLookFails(t *testing.T) {
 	observed := expand.Observed{Occupants: map[string]*expand.Live{}}
 	if err := r.look(t.Context(), &observed, known, []string{"foo-a"}); !errors.Is(err, context.DeadlineExceeded) || len(observed.Occupants) > 0 || !known.taken["foo-a"] {
 		t.Errorf("%v, occupants %v, taken %v", err, observed.Occupants, known.taken)
+	}
+}
+
+// TestObservesFederationOff: only the label with the value yes asks to be distributed.
+func TestObservesFederationOff(t *testing.T) {
+	for _, test := range []struct {
+		value             string
+		distributes, want bool
+	}{{"yes", false, true}, {"yes", true, false}, {"no", false, false}, {"", false, false}} {
+		g := &v1.DeploymentGrid{}
+		g.SetLabels(map[string]string{"superedge.io/fed": test.value})
+		r := reconciler{distributes: test.distributes}
+		if got := r.federationOff(g); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
 	}
 }

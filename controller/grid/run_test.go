@@ -220,3 +220,13 @@ func TestGridIsReadLiveOnce(t *testing.T) {
 		t.Errorf("%d reads, %v", s.gets, err)
 	}
 }
+
+// TestUnservedNeedsNoPlace: the child of a unit that never served is deleted without a Spend
+// before.
+func TestUnservedNeedsNoPlace(t *testing.T) {
+	e, w, steps := rollout(1)
+	steps = append(steps, expand.Delete{Name: "foo-99", Value: "99", UID: "9", ResourceVersion: "5", Unserved: true})
+	if err := e.run(t.Context(), steps); err != nil || !slices.Contains(w.ended, "delete") || e.removed != 0 {
+		t.Errorf("%d places are taken by %v: %v", e.removed, w.ended, err)
+	}
+}
