@@ -232,6 +232,6 @@ func TestWaveOfNames(t *testing.T) {
 		both.into.Slices = append(both.into.Slices, headless(site(both.of...), "web-2").Slices...)
 	}
 	if _, s = (topology.Waves{}).Hold(next, cut, grace, after(0)); readyIn(s) != "10.0.0.2 10.0.0.3 10.0.0.1 10.0.0.2" {
-		t.Errorf("beside endpoints of rules, of which a third turned not ready, are ready: %s", readyIn(s))
+		t.Errorf("a third of the endpoints of rules turned not ready, and beside them are ready: %s", readyIn(s))
 	}
 }

@@ -90,6 +90,6 @@ func TestLostRaceCountsAsRepair(t *testing.T) {
 		t.Errorf("repairs %+v, %v", e.known.repairs, err)
 	}
 	if left := e.known.recentRepairs(time.Now().Add(time.Hour)); len(left) != 0 {
-		t.Errorf("remembered for ever: %v", left)
+		t.Errorf("never forgotten: %v", left)
 	}
 }

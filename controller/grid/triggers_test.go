@@ -22,7 +22,7 @@ func TestChangedKeys(t *testing.T) {
 		{"added", nil, map[string]string{"b": "2", "a": "1"}, []string{"a", "b"}},
 		{"removed", map[string]string{"a": "1"}, nil, []string{"a"}},
 		{"changed", map[string]string{"a": "1", "b": "2"}, map[string]string{"a": "1", "b": "3"}, []string{"b"}},
-		{"an empty value is none", nil, map[string]string{"a": ""}, nil},
+		{"an empty value", nil, map[string]string{"a": ""}, nil},
 		{"removed, an empty value", map[string]string{"a": ""}, nil, nil},
 	} {
 		if diff := cmp.Diff(c.want, changedKeys(c.old, c.new)); diff != "" {

@@ -121,7 +121,7 @@ func TestUnpackBounds(t *testing.T) {
 	} {
 		_, err := Unpack(c.archive)
 		if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(got, c.want)) {
-			t.Errorf("of %s it is said %q, want %q", c.what, got, c.want)
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestWritten(t *testing.T) {
 		{"an older bundle", func(w *writes) { w.apply(&b10, begin) }, bundles(b9), cacheTimeout - 1, false},
 		{"the bundle", func(w *writes) { w.apply(&b10, begin) }, bundles(b10), 0, true},
 		{"a deleted bundle that still shows", func(w *writes) { w.delete("1", begin) }, bundles(b10), cacheTimeout - 1, false},
-		{"a deleted bundle that shows for ever", func(w *writes) { w.delete("1", begin) }, bundles(b10), cacheTimeout, true},
+		{"a deleted bundle that never goes", func(w *writes) { w.delete("1", begin) }, bundles(b10), cacheTimeout, true},
 		{"a deleted bundle with a finalizer of others", func(w *writes) { w.delete("1", begin) }, bundles(ending), 0, true},
 		{"a deleted bundle", func(w *writes) { w.delete("1", begin) }, lists{}, 0, true},
 		{"a bundle after a deleted one", func(w *writes) { w.delete("1", begin) }, bundles(bundle("2", "12")), 0, true},

@@ -186,7 +186,7 @@ func TestLeave(t *testing.T) {
 	w.wantCondition("Current", metav1.ConditionTrue, "Current", "still reported by the cluster: DeploymentGrid shop/pos: remove an annotation")
 	w.cluster.Reports = nil
 	if c := meta.FindStatusCondition(w.status().Conditions, "Current"); strings.Contains(c.Message, "withdrawn") {
-		t.Errorf("when it is gone it is said %q", c.Message)
+		t.Errorf("when it is gone: %q", c.Message)
 	}
 }
 

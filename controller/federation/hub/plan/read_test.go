@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 	} {
 		content := Read("hub", c.object).Content
 		if !strings.Contains(content.Fault, c.want) || content.Object != nil || strings.ContainsAny(content.Fault, "\n") || len(content.Fault) > 1000 {
-			t.Errorf("of %s it is said %q, want %q", what, content.Fault, c.want)
+			t.Errorf("%s: %q, want %q", what, content.Fault, c.want)
 		}
 	}
 }
