@@ -12,11 +12,9 @@ import (
 	"gridproxy/cmd/inspect/matrix"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
-	"gridproxy/topology/object"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -162,7 +160,7 @@ func (r *reader) snapshot(ctx context.Context, node string) (topology.Snapshot, 
 	for _, slice := range listed {
 		s.Slices = append(s.Slices, topology.NewSlice(slice))
 	}
-	slices.SortFunc(s.Services, func(a, b *corev1.Service) int { return object.Compare(a, b) })
-	slices.SortFunc(s.Slices, func(a, b *topology.Slice) int { return object.Compare(a, b) })
+	slices.SortFunc(s.Services, topology.CompareObjects)
+	slices.SortFunc(s.Slices, topology.CompareObjects)
 	return s, nil
 }

@@ -84,10 +84,3 @@ func ownerGrid(k expand.Kind, o client.Object) string {
 	}
 	return owner.Name
 }
-
-// newNodeList returns an empty list for live reads of Nodes, which reads only their metadata.
-func newNodeList() *metav1.PartialObjectMetadataList {
-	l := &metav1.PartialObjectMetadataList{}
-	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	return l
-}

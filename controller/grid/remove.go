@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/controller/grid/expand"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,7 +75,8 @@ func (e *execution) gone(ctx context.Context, s expand.Delete) error {
 	labels := map[string]string{e.observed.Grid.Key: s.Value}
 	maps.Copy(labels, s.Others)
 	for key, value := range labels {
-		nodes := newNodeList()
+		nodes := &metav1.PartialObjectMetadataList{}
+		nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 		if err := e.live.List(ctx, nodes, client.MatchingLabels{key: value}, client.Limit(1)); err != nil {
 			return err
 		}

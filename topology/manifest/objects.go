@@ -91,10 +91,10 @@ func reuse[T any, P object.Pointer[T]](old, read []*T, same func(old, read *T) b
 	all := make([]*T, len(read))
 	for i, o := range read {
 		all[i] = o
-		for len(old) > 0 && object.Compare(P(old[0]), P(o)) < 0 {
+		for len(old) > 0 && topology.CompareObjects(P(old[0]), P(o)) < 0 {
 			old = old[1:]
 		}
-		if len(old) > 0 && object.Compare(P(old[0]), P(o)) == 0 && (old[0] == o || same(old[0], o)) {
+		if len(old) > 0 && topology.CompareObjects(P(old[0]), P(o)) == 0 && (old[0] == o || same(old[0], o)) {
 			all[i] = old[0]
 		} else {
 			changed = true

@@ -292,6 +292,6 @@ func kept[T any, P object.Pointer[T]](all []located[T]) []*T {
 			objects = append(objects, l.object)
 		}
 	}
-	slices.SortFunc(objects, func(a, b *T) int { return object.Compare(P(a), P(b)) })
+	slices.SortFunc(objects, func(a, b *T) int { return topology.CompareObjects(P(a), P(b)) })
 	return objects
 }

@@ -12,12 +12,7 @@ type Pointer[T any] interface {
 	topology.Object
 }
 
-// Compare orders objects by namespace and name.
-func Compare(a, b topology.Object) int {
-	return CompareNames(a.GetNamespace(), a.GetName(), b.GetNamespace(), b.GetName())
-}
-
-// CompareNames orders objects as Compare does, if only their names are known.
+// CompareNames orders objects as topology.CompareObjects does, if only their names are known.
 func CompareNames(namespace, name, otherNamespace, otherName string) int {
 	return cmp.Or(cmp.Compare(namespace, otherNamespace), cmp.Compare(name, otherName))
 }

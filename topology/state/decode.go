@@ -43,8 +43,8 @@ func Decode(file []byte) (State, error) {
 	if !d.whole {
 		return State{}, fmt.Errorf("%w: its last frame is missing", ErrDamaged)
 	}
-	slices.SortFunc(s.Snapshot.Services, func(a, b *corev1.Service) int { return object.Compare(a, b) })
-	slices.SortFunc(s.Snapshot.Slices, func(a, b *topology.Slice) int { return object.Compare(a, b) })
+	slices.SortFunc(s.Snapshot.Services, topology.CompareObjects)
+	slices.SortFunc(s.Snapshot.Slices, topology.CompareObjects)
 	return s, nil
 }
 

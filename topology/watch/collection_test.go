@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"gridproxy/topology/object"
+	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +45,7 @@ func TestMerge(t *testing.T) {
 				t.Fatalf("%d objects, not %d", len(sorted), count)
 			}
 			for i, o := range sorted {
-				if i > 0 && object.Compare(sorted[i-1], o) >= 0 || have[types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] != o {
+				if i > 0 && topology.CompareObjects(sorted[i-1], o) >= 0 || have[types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] != o {
 					t.Fatalf("object %d, %s/%s, is out of order or not the one that was put", i, o.Namespace, o.Name)
 				}
 			}

@@ -53,18 +53,13 @@ func (a *Agent) applySet(ctx context.Context, set string, objects []delivery.Obj
 	if err == nil && old != nil && old.Annotations[annotationRemoving] == removalStopped {
 		err = a.mark(ctx, set, "") // it is applied again
 	}
-	if err != nil {
-		return wrap(doing, err)
+	if err == nil {
+		err = a.describeArtifact(ctx, set, spec)
 	}
-	return wrap(doing, a.describe(ctx, set, spec, suspend))
-}
-
-// describe writes where the archive of a copy is, and what Flux is to do with it.
-func (a *Agent) describe(ctx context.Context, set string, spec v1alpha1.GridBundleSpec, suspend bool) error {
-	if err := a.describeArtifact(ctx, set, spec); err != nil {
-		return err
+	if err == nil {
+		err = a.describeKustomization(ctx, set, suspend)
 	}
-	return a.describeKustomization(ctx, set, suspend)
+	return wrap(doing, err)
 }
 
 // copyOf returns the copy of a set, nil if it does not exist.

@@ -82,16 +82,12 @@ func Add(m manager.Manager, c Config) error {
 	return nil
 }
 
-// everything returns the request for the one thing to reconcile.
-func everything() reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
-}
-
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // together answers all events of some time by one reconcile.
 func together() handler.EventHandler {
-	wake := func(q queue, old, new client.Object) { q.AddAfter(everything(), pauseOf(old, new)) }
+	everything := reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
+	wake := func(q queue, old, new client.Object) { q.AddAfter(everything, pauseOf(old, new)) }
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, nil, e.Object) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { wake(q, e.ObjectOld, e.ObjectNew) },

@@ -89,7 +89,7 @@ func (e *execution) sendings(targets []*target) []*sending {
 func (e *execution) send(ctx context.Context, s *sending) error {
 	namespace := v1alpha1.NamespacePrefix + s.to.plan.Name
 	if s.packed == nil {
-		b := newMetadata(typeOfBundle(), namespace, s.name)
+		b := newMetadata(metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "GridBundle"}, namespace, s.name)
 		if err := client.IgnoreNotFound(e.client.Delete(ctx, b)); err != nil {
 			s.to.fail(s.name, refusal(err))
 			return fmt.Errorf("deleting GridBundle %s/%s: %w", namespace, s.name, err)
@@ -154,10 +154,6 @@ func (p *packed) object(s *sending) *unstructured.Unstructured {
 	o.SetLabels(map[string]string{v1alpha1.LabelCluster: s.to.plan.Name})
 	o.SetAnnotations(map[string]string{v1alpha1.AnnotationRevision: p.Revision})
 	return o
-}
-
-func typeOfBundle() metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion().String(), Kind: "GridBundle"}
 }
 
 // problem returns a Problem with a message of bounded length.

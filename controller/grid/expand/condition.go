@@ -8,6 +8,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/gridspec"
+	"gridproxy/topology/excerpt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -257,7 +258,7 @@ func (a *assessment) dated(verdicts map[string]verdict, d distribution) []metav1
 			continue
 		}
 		c := metav1.Condition{
-			Type: of, Status: v.status, Reason: v.reason, Message: fit(v.message, maxConditionMessage),
+			Type: of, Status: v.status, Reason: v.reason, Message: excerpt.Fit(v.message, maxConditionMessage),
 			ObservedGeneration: a.Grid.Generation, LastTransitionTime: metav1.Time{Time: a.second()},
 		}
 		if i := slices.IndexFunc(a.Observed.Status.Conditions, func(p metav1.Condition) bool { return p.Type == of }); i >= 0 {

@@ -144,7 +144,7 @@ func (u *unit) differs() bool {
 	case u.live.ResourceVersion == applied.Before && applied.Before != applied.After:
 		return false // the cache has not seen our apply yet
 	default:
-		return applied.Owned != u.memo.ownedFingerprint(u.live)
+		return applied.Owned != u.memo.owns(u.live).print
 	}
 }
 

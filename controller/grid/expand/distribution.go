@@ -10,6 +10,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/removal"
+	"gridproxy/topology/excerpt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -198,7 +199,7 @@ func (d distribution) explained() string {
 	var texts []string
 	for i := range d.members { // they come first
 		if m := &d.members[i]; m.standing == standsFailed && len(texts) < maxFailures {
-			texts = append(texts, fmt.Sprintf("%s: %s", m.Name, fit(m.why, maxFailureBytes)))
+			texts = append(texts, fmt.Sprintf("%s: %s", m.Name, excerpt.Fit(m.why, maxFailureBytes)))
 		}
 	}
 	return strings.Join(texts, "; ")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/topology/excerpt"
 )
 
 // Failure is one problem, and the units that have it.
@@ -78,7 +79,7 @@ func (f Failure) Units() string { return listedUpTo(f.Values, maxFailureUnits) }
 func explained(failures []Failure) string {
 	var text []string
 	for _, f := range failures[:min(len(failures), maxFailures)] {
-		text = append(text, fmt.Sprintf("%s: %s", f.Units(), fit(f.Message, maxFailureBytes)))
+		text = append(text, fmt.Sprintf("%s: %s", f.Units(), excerpt.Fit(f.Message, maxFailureBytes)))
 	}
 	if more := len(failures) - maxFailures; more > 0 {
 		text = append(text, fmt.Sprintf("and %d other problems", more))

@@ -107,10 +107,10 @@ func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 		}
 		seen[r.Value] = true
 		row := v1.UnitStatus{
-			Cluster: cluster, Value: r.Value, Child: fit(r.Child, maxChildBytes), Template: fit(r.Template, maxChildBytes),
+			Cluster: cluster, Value: r.Value, Child: excerpt.Fit(r.Child, maxChildBytes), Template: excerpt.Fit(r.Template, maxChildBytes),
 			Nodes: max(r.Nodes, 0), Replicas: max(r.Replicas, 0), ReadyReplicas: max(r.ReadyReplicas, 0),
 			UpdatedReplicas: max(r.UpdatedReplicas, 0), Misplaced: max(r.Misplaced, 0), Served: r.Served,
-			Phase: r.Phase, Reason: reasonOf(r.Reason), Message: fit(r.Message, maxRowMessage),
+			Phase: r.Phase, Reason: reasonOf(r.Reason), Message: excerpt.Fit(r.Message, maxRowMessage),
 		}
 		switch r.Phase {
 		case v1.UnitReady, v1.UnitProgressing, v1.UnitFailed, v1.UnitOffline:
@@ -194,7 +194,7 @@ func rfc3339(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 func (m *outcome) row() v1.ClusterStatus {
 	row := v1.ClusterStatus{
-		Name: m.Name, State: m.State, Message: fit(m.why, maxRowMessage),
+		Name: m.Name, State: m.State, Message: excerpt.Fit(m.why, maxRowMessage),
 		Units: int32(min(m.unitNumber, maxCounted)), ReadyUnits: int32(min(m.ready, maxCounted)),
 	}
 	if m.standing == standsSilent {

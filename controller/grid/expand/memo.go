@@ -66,8 +66,6 @@ func (m *Memo) workload(g Grid, all *templates, value string, live *Live) *made 
 	return now
 }
 
-func (m *Memo) ownedFingerprint(l *Live) string { return m.owns(l).print }
-
 func (m *Memo) owns(l *Live) ownedPrint {
 	known, found := m.owned[l.Name]
 	if !found || known.fieldsV1 != l.Owned {
@@ -77,8 +75,8 @@ func (m *Memo) owns(l *Live) ownedPrint {
 	return known
 }
 
-// ownedBy returns what ownedFingerprint returns, and whether an apply of the desired child makes
-// exactly these fields ours.
+// ownedBy returns the fingerprint of what we own of a child, and whether an apply of the desired
+// child makes exactly these fields ours.
 func (m *Memo) ownedBy(l *Live, desired *made) (print string, exact bool) {
 	known := m.owns(l)
 	if known.of != desired {

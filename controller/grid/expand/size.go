@@ -7,16 +7,12 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// fit shortens a message. Messages quote other programs, such as the API server and admission
-// webhooks, which may write any amount of text.
-func fit(message string, limit int) string { return excerpt.Fit(message, limit) }
-
 // fitRows shortens the messages of rows and returns the first rows: as many as there is room for,
 // in bytes.
 func fitRows(rows []v1.UnitStatus, room int) []v1.UnitStatus {
 	size := 0
 	for i := range rows {
-		rows[i].Message = fit(rows[i].Message, maxRowMessage)
+		rows[i].Message = excerpt.Fit(rows[i].Message, maxRowMessage)
 		if size += sizeOf(rows[i]); i == maxRows || size > room {
 			return rows[:i]
 		}

@@ -94,7 +94,7 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 	if err != nil {
 		g.report.add(v1alpha2.ConditionInvalid, "InvalidBudget", err.Error()+": until then no lost unit is removed unless it is released")
 	}
-	g.removals = recentRemovals(g.Status.Removals, r.now)
+	g.removals = slices.DeleteFunc(slices.Clone(g.Status.Removals), func(o v1alpha2.Removal) bool { return !r.counts(o) })
 	left, next := removal.Left(budget.Of(own), spentOf(g.removals), r.now)
 	slices.SortFunc(lost, func(a, b candidate) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.Name, b.Name)) })
 	var waiting []candidate
@@ -125,11 +125,6 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 }
 
 func (r *removals) counts(o v1alpha2.Removal) bool { return o.At.Add(removal.Window).After(r.now) }
-
-// recentRemovals returns the rows that still count.
-func recentRemovals(rows []v1alpha2.Removal, now time.Time) []v1alpha2.Removal {
-	return slices.DeleteFunc(slices.Clone(rows), func(o v1alpha2.Removal) bool { return !o.At.Add(removal.Window).After(now) })
-}
 
 func spentOf(rows []v1alpha2.Removal) []removal.Spent {
 	var spent []removal.Spent

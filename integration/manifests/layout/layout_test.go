@@ -91,7 +91,7 @@ var allowed = map[string][]string{
 		"gridproxy/cmd/inspect/analyze", "gridproxy/cmd/inspect/clusterlist", "gridproxy/cmd/inspect/explain", "gridproxy/cmd/inspect/matrix",
 		"gridproxy/cmd/kubectl-grid/fleet", "gridproxy/cmd/kubectl-grid/nodeproxy",
 		"gridproxy/controller/api/v1", "gridproxy/controller/api/v1alpha1", "gridproxy/controller/grid/expand", "gridproxy/controller/gridspec",
-		"gridproxy/rules", "gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/object"},
+		"gridproxy/rules", "gridproxy/topology", "gridproxy/topology/excerpt"},
 }
 
 // pure packages take values and return values: nothing in them can fail, block, log or
