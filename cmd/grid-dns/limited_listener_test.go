@@ -25,13 +25,13 @@ type clients struct {
 // open opens a connection from an address, and reports whether it stays open.
 func (c *clients) open(from string) bool {
 	c.t.Helper()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: waitTimeout}
 	conn, err := d.Dial("tcp", c.to)
 	if err != nil {
 		return false // reset at once
 	}
 	c.t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(waitTimeout)); err != nil {
 		c.t.Fatal(err)
 	}
 	_, err = conn.Read(make([]byte, 1)) // an accepted connection is greeted
@@ -47,7 +47,7 @@ func (c *clients) open(from string) bool {
 // wantReset waits until a held connection ends.
 func (c *clients) wantReset(i int, which string) {
 	c.t.Helper()
-	_ = c.held[i].SetReadDeadline(time.Now().Add(patience))
+	_ = c.held[i].SetReadDeadline(time.Now().Add(waitTimeout))
 	if _, err := c.held[i].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		c.t.Errorf("the oldest connection %s goes on: %v", which, err)
 	}

@@ -29,8 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// patience is how long something that must happen may take.
-const patience = time.Minute
+// waitTimeout is how long something that must happen may take.
+const waitTimeout = time.Minute
 
 // The addresses of the test's machine.
 var (

@@ -68,7 +68,7 @@ type large struct {
 func newLarge(t *testing.T) *large {
 	t.Helper()
 	// Nothing but the controllers that are measured reacts to Grids, their children and Nodes.
-	f := &fleet{t: t, patience: 4 * wait.Usual, Cluster: nodes.ForTest(t, nodes.Options{
+	f := &fleet{t: t, timeout: 4 * wait.Usual, Cluster: nodes.ForTest(t, nodes.Options{
 		Manifests:         []string{crds},
 		ControllerManager: []string{"--controllers=serviceaccount-controller,serviceaccount-token-controller"},
 	})}
@@ -104,10 +104,10 @@ func (l *large) start(part string, flags ...string) *counted {
 	return c
 }
 
-// eventually waits as long as patience, unless the controller has ended.
+// eventually waits as long as timeout, unless the controller has ended.
 func (l *large) eventually(what string, ask func() error) {
 	l.t.Helper()
-	l.patience.Until(l.t, what, func() error {
+	l.timeout.Until(l.t, what, func() error {
 		select {
 		case <-l.Done():
 			l.t.Fatalf("the controller ended:\n%s", l.Log())

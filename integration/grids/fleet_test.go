@@ -35,18 +35,18 @@ const crds = "../../deploy/crds"
 // fleet is a whole cluster with many units of Nodes and many Grids, for grid-controllers that are real processes.
 type fleet struct {
 	*nodes.Cluster
-	t        *testing.T
-	client   client.Client // as admin, without any cache
-	units    []string
-	grids    []string // the names of DeploymentGrids, and of ServiceGrids
-	history  *history
-	patience wait.Patience
+	t       *testing.T
+	client  client.Client // as admin, without any cache
+	units   []string
+	grids   []string // the names of DeploymentGrids, and of ServiceGrids
+	history *history
+	timeout wait.Timeout
 }
 
 // newFleet starts a cluster with units of perUnit Nodes each.
 func newFleet(t *testing.T, units, size int, o nodes.Options) *fleet {
 	t.Helper()
-	f := &fleet{Cluster: nodes.ForTest(t, o), t: t, patience: wait.Usual}
+	f := &fleet{Cluster: nodes.ForTest(t, o), t: t, timeout: wait.Usual}
 	scheme, err := userScheme()
 	f.must(err)
 	f.client, err = client.New(f.Admin(), client.Options{Scheme: scheme})
@@ -159,7 +159,7 @@ func (f *fleet) services() (map[string]*corev1.Service, error) {
 func (f *fleet) settled() {
 	f.t.Helper()
 	for _, name := range f.grids {
-		f.patience.Until(f.t, name+" is ready", func() error {
+		f.timeout.Until(f.t, name+" is ready", func() error {
 			g, err := f.grid(name)
 			if err != nil {
 				return err
@@ -167,7 +167,7 @@ func (f *fleet) settled() {
 			return f.ready(g.Status.GridStatus, g.Generation, g.Status.Units)
 		})
 	}
-	f.patience.Until(f.t, "the children are what the Grids say", f.compare)
+	f.timeout.Until(f.t, "the children are what the Grids say", f.compare)
 }
 
 func (f *fleet) ready(s v1.GridStatus, generation int64, rows []v1.UnitStatus) error {

@@ -33,7 +33,7 @@ func TestGridScale(t *testing.T) {
 	}
 	begin := time.Now()
 	f := newFleet(t, scaleUnits, scaleNodes, nodes.Options{Manifests: []string{crds}})
-	f.patience = 4 * wait.Usual // a busy machine starts 800 Pods in some minutes
+	f.timeout = 4 * wait.Usual // a busy machine starts 800 Pods in some minutes
 	t.Logf("%d Nodes after %s", scaleUnits*scaleNodes, since(begin))
 	s := &scale{fleet: f, counted: f.controller("--leader-elect=false")}
 	s.WaitReady(t)
@@ -60,7 +60,7 @@ func (s *scale) grow() {
 	t := s.t
 	begin := time.Now()
 	s.addGrids(scaleGrids, "replicas: 1")
-	s.patience.Until(s.t, "all children are there", func() error {
+	s.timeout.Until(s.t, "all children are there", func() error {
 		all, err := s.deployments()
 		return errors.Join(err, wait.Check(len(all) >= scaleGrids*scaleUnits, "there are %d", len(all)))
 	})
@@ -82,7 +82,7 @@ func (s *scale) grow() {
 func (s *scale) rest() {
 	s.t.Helper()
 	written, last := -1, time.Now()
-	s.patience.Until(s.t, "the controller is at rest", func() error {
+	s.timeout.Until(s.t, "the controller is at rest", func() error {
 		if n := len(s.count.Writes()); n != written {
 			written, last = n, time.Now()
 		}
@@ -153,7 +153,7 @@ func (s *scale) move() {
 
 func (s *scale) nodesOf(grid, unit string, want int32) {
 	s.t.Helper()
-	s.patience.Until(s.t, fmt.Sprintf("%s says that %s has %d Nodes", grid, unit, want), func() error {
+	s.timeout.Until(s.t, fmt.Sprintf("%s says that %s has %d Nodes", grid, unit, want), func() error {
 		g, err := s.grid(grid)
 		if err != nil {
 			return err
@@ -181,7 +181,7 @@ func (s *scale) restart() {
 	s.counted = s.controller("--leader-elect=false")
 	s.WaitReady(t)
 	t.Logf("ready after %s", since(begin))
-	s.patience.Until(s.t, taken+" is repaired", func() error {
+	s.timeout.Until(s.t, taken+" is repaired", func() error {
 		n := *s.child(taken).Spec.Replicas
 		return wait.Check(n == 1, "it has %d replicas", n)
 	})

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// patience bounds each command and each question.
-const patience = 2 * time.Minute
+// waitTimeout bounds each command and each question.
+const waitTimeout = 2 * time.Minute
 
 // here is the node that is tested: in Beijing, as bj-3, while gz-2 is not.
 const here = "bj-1"

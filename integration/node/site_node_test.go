@@ -23,7 +23,7 @@ import (
 // What must hold after each step, beside closure of what known says:
 //
 //   - connected: `gridproxy diff` finds nothing. known is the API server's. After a cut the daemon
-//     gets patience until that is so, while other steps go on: client-go pauses for up to half a
+//     gets waitTimeout until that is so, while other steps go on: client-go pauses for up to half a
 //     minute before it tries again, with each kind of objects for itself. Until the last kind has
 //     followed, the rules may be of no cluster that ever was: they lead to an endpoint that is
 //     gone, on a Node that has moved here. diff may find nothing before, because what changed was
@@ -141,7 +141,7 @@ func (n *siteNode) save(ctx context.Context) (string, error) {
 	return n.Save(ctx, "iptables-nft-save", "-t", "nat")
 }
 
-// check says what is wrong after a step, at once or after patience. now is the API server's
+// check says what is wrong after a step, at once or after waitTimeout. now is the API server's
 // cluster.
 func (n *siteNode) check(now knownCluster) error {
 	if n.follows != nil {
@@ -199,7 +199,7 @@ func (n *siteNode) checkConnected(ctx context.Context, now knownCluster) error {
 	return err
 }
 
-// oneDiff is how long one diff waits. It is well below patience, so that what differs is printed.
+// oneDiff is how long one diff waits. It is well below waitTimeout, so that what differs is printed.
 const oneDiff = "20s"
 
 // clean waits until the daemon has read the API server, and diff finds nothing. After a restart

@@ -45,7 +45,7 @@ func TestSoak(t *testing.T) {
 	w.node.Env = append(w.node.Env, "PATH="+tools.dir+":"+os.Getenv("PATH"))
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	s := &soak{operatedNode: w, tools: tools, random: rand.New(rand.NewPCG(seed, 1)), quiet: setting(t, "GRIDPROXY_SOAK_QUIET", patience), served: true}
+	s := &soak{operatedNode: w, tools: tools, random: rand.New(rand.NewPCG(seed, 1)), quiet: setting(t, "GRIDPROXY_SOAK_QUIET", waitTimeout), served: true}
 	w.addService(steady, "10.96.1.100", "bj-3", "gz-2")
 	for i := range soakNames {
 		w.addService(fmt.Sprintf("web-%d", i), fmt.Sprintf("10.96.1.%d", i+1), "bj-3", "gz-2")

@@ -71,9 +71,9 @@ func TestTrialBesideKubeProxy(t *testing.T) {
 		})
 		w.expectOpen("live")
 		// Each full sync of kube-proxy writes the rules in another order; it leaves them when it ends.
-		kubeProxy.Stop(syscall.SIGTERM, patience)
+		kubeProxy.Stop(syscall.SIGTERM, waitTimeout)
 		theirs = w.chainsNamed("KUBE-")
-		trial.Stop(syscall.SIGTERM, patience)
+		trial.Stop(syscall.SIGTERM, waitTimeout)
 		wait.Until(w.t, "the trial's rules to go", func() error {
 			_, err := w.node.Run(w.ctx, nil, binary, "cleanup", "--service-proxy-name="+trialName, "--iptables-variant="+string(w.variant))
 			return err

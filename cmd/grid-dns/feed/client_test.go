@@ -29,8 +29,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// patience is how long something that must happen may take.
-const patience = 30 * time.Second
+// waitTimeout is how long something that must happen may take.
+const waitTimeout = 30 * time.Second
 
 var local = netip.MustParseAddrPort("169.254.20.12:53")
 
@@ -242,7 +242,7 @@ func TestUnreadable(t *testing.T) {
 			_ = l.Close()
 			if !strings.HasPrefix(c.name, "half") {
 				// The other side ends the connection, without waiting for more.
-				if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+				if err := conn.SetReadDeadline(time.Now().Add(waitTimeout)); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := new(bytes.Buffer).ReadFrom(conn); err != nil {

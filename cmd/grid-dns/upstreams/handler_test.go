@@ -15,8 +15,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// patience is more than a query takes that ends at all, on a busy machine too.
-const patience = 3 * QueryTimeout
+// waitTimeout is more than a query takes that ends at all, on a busy machine too.
+const waitTimeout = 3 * QueryTimeout
 
 // upstream is a DNS server on this machine that answers every query with a text.
 type upstream struct {
@@ -79,12 +79,12 @@ func newHandler(t *testing.T, s Servers) *Handler {
 // ask is the text of the answer, or what ServeDNS returned.
 func ask(t *testing.T, h *Handler) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	w := dnstest.NewRecorder(&test.ResponseWriter{})
 	rcode, err := h.ServeDNS(ctx, w, new(dns.Msg).SetQuestion("example.org.", dns.TypeTXT))
 	if ctx.Err() != nil {
-		t.Errorf("a query was not over after %s", patience)
+		t.Errorf("a query was not over after %s", waitTimeout)
 	}
 	if w.Msg == nil {
 		return fmt.Sprintf("%s, an error: %v", dns.RcodeToString[rcode], err != nil)

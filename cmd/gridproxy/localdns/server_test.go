@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// patience is how long something that must happen may take.
-const patience = 30 * time.Second
+// waitTimeout is how long something that must happen may take.
+const waitTimeout = 30 * time.Second
 
 // feed is a Server at a socket.
 type feed struct {
@@ -64,7 +64,7 @@ func (f feed) connect(t *testing.T) *reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(waitTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	return &reader{t: t, conn: conn, in: dnsfeed.NewReader(bufio.NewReader(conn)), out: dnsfeed.NewWriter(conn)}

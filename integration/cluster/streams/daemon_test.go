@@ -21,7 +21,7 @@ import (
 func (w *world) startKubeProxy() {
 	w.t.Helper()
 	w.Apply(w.t, w.kubeProxy)
-	w.MustKubectl(w.t, "-n", "kube-system", "rollout", "status", "daemonset/kube-proxy", "--timeout", patience.String())
+	w.MustKubectl(w.t, "-n", "kube-system", "rollout", "status", "daemonset/kube-proxy", "--timeout", waitTimeout.String())
 }
 
 // ruled waits until Services are in the rules of every machine, of all their families.
@@ -61,7 +61,7 @@ func (w *world) takeOver() {
 // uninstall removes gridproxy and its controllers and starts kube-proxy again, for which no Service is closed.
 func (w *world) uninstall() {
 	w.t.Helper()
-	w.shell.Run(w.t, "helm uninstall gridproxy --namespace gridproxy --wait --timeout "+patience.String())
+	w.shell.Run(w.t, "helm uninstall gridproxy --namespace gridproxy --wait --timeout "+waitTimeout.String())
 	w.gone("gridproxy", "app.kubernetes.io/name=gridproxy")
 	begin := time.Now()
 	w.startKubeProxy()

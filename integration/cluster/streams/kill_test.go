@@ -93,9 +93,9 @@ func (w *world) killOnce(machine string, before int) (killed int, err error) {
 	}
 	// Closer than package wait looks: the program lives for some milliseconds.
 	// real time: the program ends between two asks of package wait
-	for end := time.Now().Add(patience); !writes(killed); time.Sleep(200 * time.Microsecond) {
+	for end := time.Now().Add(waitTimeout); !writes(killed); time.Sleep(200 * time.Microsecond) {
 		if time.Now().After(end) {
-			return killed, fmt.Errorf("gridproxy on %s, process %d, was not seen to write rules within %s, while a Service changed", machine, killed, patience)
+			return killed, fmt.Errorf("gridproxy on %s, process %d, was not seen to write rules within %s, while a Service changed", machine, killed, waitTimeout)
 		}
 	}
 	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {

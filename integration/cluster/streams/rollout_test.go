@@ -21,7 +21,7 @@ func (w *world) upgrade() {
 	}
 	begin := time.Now()
 	w.shell.Run(w.t, "helm upgrade gridproxy deploy/charts/gridproxy --namespace gridproxy --reset-then-reuse-values "+
-		"--set 'daemon.extraArgs={--v=1}' --wait --timeout "+patience.String())
+		"--set 'daemon.extraArgs={--v=1}' --wait --timeout "+waitTimeout.String())
 	w.note("helm upgrade, a rolling update of four machines: %s", time.Since(begin).Round(10*time.Millisecond))
 	for machine, pid := range before {
 		w.must(w.another(machine, pid))
@@ -43,7 +43,7 @@ func (w *world) restartAPIServer() {
 // Grids.
 func (w *world) startGrids() {
 	w.t.Helper()
-	w.MustKubectl(w.t, "-n", "gridproxy", "rollout", "status", "deployment/grid-controller", "--timeout", patience.String())
+	w.MustKubectl(w.t, "-n", "gridproxy", "rollout", "status", "deployment/grid-controller", "--timeout", waitTimeout.String())
 	w.ApplyFile(w.t, "../../../deploy/samples/stateless")
 	w.rolledOut("deploymentgrid-demo-beijing", "deploymentgrid-demo-guangzhou")
 }

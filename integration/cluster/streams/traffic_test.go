@@ -57,8 +57,8 @@ func (w *world) during(event string, happen func()) {
 	defer cancel(nil)
 	begin := time.Now()
 	a, err := w.traffic.During(ctx, event, func() error {
-		happen() // each of its steps has patience of its own
-		over := time.AfterFunc(patience, func() { cancel(fmt.Errorf("not so within %s of the event", patience)) })
+		happen() // each of its steps has a timeout of its own
+		over := time.AfterFunc(waitTimeout, func() { cancel(fmt.Errorf("not so within %s of the event", waitTimeout)) })
 		w.t.Cleanup(func() { over.Stop() })
 		return nil
 	})

@@ -21,8 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// patience bounds each command that waits.
-const patience = 2 * time.Minute
+// waitTimeout bounds each command that waits.
+const waitTimeout = 2 * time.Minute
 
 // world is the cluster, and the connections that go on in it.
 type world struct {
@@ -77,7 +77,7 @@ func (w *world) serve() {
 	w.must(err)
 	w.Apply(w.t, string(content))
 	for _, set := range []string{"backend", "host-backend", "client"} {
-		w.MustKubectl(w.t, "rollout", "status", "daemonset/"+set, "--timeout", patience.String())
+		w.MustKubectl(w.t, "rollout", "status", "daemonset/"+set, "--timeout", waitTimeout.String())
 	}
 	for node, pod := range w.podsOf("client") {
 		w.pods[node], err = w.Pod(wait.Usual.Context(w.t), metav1.NamespaceDefault, pod)

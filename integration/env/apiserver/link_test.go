@@ -62,31 +62,31 @@ func arrives(t *testing.T, conn net.Conn, within time.Duration) bool {
 }
 
 const (
-	soon   = 10 * time.Second       // for what must happen
-	hardly = 150 * time.Millisecond // for what must not
+	arriveTimeout = 10 * time.Second       // for what must happen
+	hardly        = 150 * time.Millisecond // for what must not
 )
 
 func TestLinkPassesAndCuts(t *testing.T) {
 	link := echoThrough(t)
 	conn := connect(t, link)
-	if !echoes(t, conn, soon) {
+	if !echoes(t, conn, arriveTimeout) {
 		t.Fatal("a fresh link does not pass")
 	}
 	if sent, pieces := link.Sent(); sent != 4 || pieces != 2 || link.Carried() != 4 {
 		t.Errorf("4 bytes and their echo are counted as %d sent, %d carried, in %d pieces", sent, link.Carried(), pieces)
 	}
 	link.Cut()
-	if echoes(t, conn, soon) {
+	if echoes(t, conn, arriveTimeout) {
 		t.Error("an old connection lives on through a cut link")
 	}
 	if conn, err := net.Dial("tcp", link.Addr.String()); err == nil { // it may be reset before Dial returns
-		if echoes(t, conn, soon) {
+		if echoes(t, conn, arriveTimeout) {
 			t.Error("a cut link lets a new connection through")
 		}
 		conn.Close()
 	}
 	link.Pass()
-	if !echoes(t, connect(t, link), soon) {
+	if !echoes(t, connect(t, link), arriveTimeout) {
 		t.Error("a repaired link does not pass")
 	}
 	if got := link.Opened(); got != 2 {
@@ -97,7 +97,7 @@ func TestLinkPassesAndCuts(t *testing.T) {
 func TestLinkStalls(t *testing.T) {
 	link := echoThrough(t)
 	conn := connect(t, link)
-	if !echoes(t, conn, soon) {
+	if !echoes(t, conn, arriveTimeout) {
 		t.Fatal("a fresh link does not pass")
 	}
 	link.Stall()
@@ -105,7 +105,7 @@ func TestLinkStalls(t *testing.T) {
 		t.Fatal("a stalled link passes bytes")
 	}
 	link.Pass()
-	if !arrives(t, conn, soon) {
+	if !arrives(t, conn, arriveTimeout) {
 		t.Error("bytes that were held back never arrive")
 	}
 }
@@ -113,7 +113,7 @@ func TestLinkStalls(t *testing.T) {
 func TestLinkStrands(t *testing.T) {
 	link := echoThrough(t)
 	old := connect(t, link)
-	if !echoes(t, old, soon) {
+	if !echoes(t, old, arriveTimeout) {
 		t.Fatal("a fresh link does not pass")
 	}
 	link.Strand()
@@ -121,7 +121,7 @@ func TestLinkStrands(t *testing.T) {
 	if echoes(t, old, hardly) {
 		t.Error("a stranded connection passes bytes")
 	}
-	if !echoes(t, connect(t, link), soon) {
+	if !echoes(t, connect(t, link), arriveTimeout) {
 		t.Error("a new connection does not pass beside a stranded one")
 	}
 }
@@ -130,7 +130,7 @@ func TestLinkIsSlow(t *testing.T) {
 	link := echoThrough(t)
 	conn := connect(t, link)
 	link.Slow(time.Millisecond, 1)
-	if !echoes(t, conn, soon) {
+	if !echoes(t, conn, arriveTimeout) {
 		t.Fatal("a slow link does not pass")
 	}
 	link.Slow(time.Hour, 1)
@@ -138,7 +138,7 @@ func TestLinkIsSlow(t *testing.T) {
 		t.Fatal("a link as slow as an hour a byte passes four at once")
 	}
 	link.Pass()
-	if !arrives(t, conn, soon) {
+	if !arrives(t, conn, arriveTimeout) {
 		t.Error("bytes that were delayed never arrive")
 	}
 }

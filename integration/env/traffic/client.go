@@ -14,7 +14,7 @@ type Client struct {
 	// Who reads from an answer which Pod gave it.
 	Who func(text string) (pod string, err error)
 	// Deadline is how long one question may take, together with the opening of its connection, whatever
-	// becomes of others. 0: Deadline while others are answered, and Patience while none is.
+	// becomes of others. 0: Deadline while others are answered, and AloneTimeout while none is.
 	Deadline time.Duration
 
 	answered atomic.Int64 // how many questions were

@@ -15,12 +15,12 @@ const Deadline = 20 * time.Second
 // then nothing is answered, and no packet was lost.
 const answersMeanwhile = 200
 
-// Patience is how long one question may take although no other is answered.
-const Patience = 3 * time.Minute
+// AloneTimeout is how long one question may take although no other is answered.
+const AloneTimeout = 3 * time.Minute
 
 // fair is a context for one question. It ends when the question is lost.
 func (c *Client) fair() (context.Context, context.CancelFunc) {
-	most := Patience
+	most := AloneTimeout
 	if c.Deadline != 0 {
 		most = c.Deadline
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A question is lost after its deadline when others are answered; when none is, only after Patience. A
-// deadline that a Client was given holds in any case.
+// A question is lost after its deadline when others are answered, else after AloneTimeout. A deadline
+// that a Client was given holds in any case.
 func TestFair(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -15,7 +15,7 @@ func TestFair(t *testing.T) {
 		answered int64
 		end      time.Duration
 	}{
-		{"all stands still", 0, answersMeanwhile - 1, Patience},
+		{"all stands still", 0, answersMeanwhile - 1, AloneTimeout},
 		{"all others go on", 0, answersMeanwhile, Deadline},
 		{"all stands still, with a deadline", 3 * time.Second, 0, 3 * time.Second},
 		{"all others go on, with a deadline", time.Minute, answersMeanwhile, time.Minute},

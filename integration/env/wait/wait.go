@@ -1,6 +1,6 @@
 // Package wait is how tests wait: they ask again and again until what a step has made is there.
 //
-// Patience is a number of turns. A turn is over when its time has passed and the test's own process
+// Timeout is a number of turns. A turn is over when its time has passed and the test's own process
 // has run since the turn before, so a machine that stands still takes none.
 package wait
 
@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Patience is how many turns a wait has: ten in a second, five in a virtual machine, whose
+// Timeout is how many turns a wait has: ten in a second, five in a virtual machine, whose
 // processor is emulated.
-type Patience int
+type Timeout int
 
 // Usual is enough for one step on a busy machine: three minutes, if it never stands still.
-const Usual Patience = 1800
+const Usual Timeout = 1800
 
 // maxPause bounds the pause between two asks.
 const maxPause = time.Second
@@ -44,8 +44,8 @@ func Until(t TB, what string, ask func() error) {
 	Usual.Until(t, what, ask)
 }
 
-// Until asks as the function Until does, with another patience.
-func (p Patience) Until(t TB, what string, ask func() error) {
+// Until asks as the function Until does, with another timeout.
+func (p Timeout) Until(t TB, what string, ask func() error) {
 	t.Helper()
 	if err := p.For(t.Context(), func(context.Context) error { return ask() }); err != nil {
 		t.Fatalf("waited in vain: %s: %v", what, err)
@@ -85,28 +85,28 @@ func Written(t TB, o Object) {
 	})
 }
 
-// For asks as the function For does, and gives up when the patience is over.
-func (p Patience) For(ctx context.Context, ask func(context.Context) error) error {
+// For asks as the function For does, and gives up when the timeout is over.
+func (p Timeout) For(ctx context.Context, ask func(context.Context) error) error {
 	return p.Do(ctx, func(ctx context.Context) error { return For(ctx, ask) })
 }
 
-// Do runs a step once, with a context that ends when the patience is over. Unlike Context it leaves
+// Do runs a step once, with a context that ends when the timeout is over. Unlike Context it leaves
 // no timer behind.
-func (p Patience) Do(ctx context.Context, step func(context.Context) error) error {
+func (p Timeout) Do(ctx context.Context, step func(context.Context) error) error {
 	ctx, cancel := p.limit(ctx)
 	defer cancel()
 	return step(ctx)
 }
 
-// Context returns a context that ends with the test, or when the patience is over. It costs a timer
+// Context returns a context that ends with the test, or when the timeout is over. It costs a timer
 // until then: what is called again and again uses Do.
-func (p Patience) Context(t TB) context.Context {
+func (p Timeout) Context(t TB) context.Context {
 	ctx, _ := p.limit(t.Context())
 	return ctx
 }
 
-// limit returns a context that ends when the patience is over.
-func (p Patience) limit(parent context.Context) (context.Context, context.CancelFunc) {
+// limit returns a context that ends when the timeout is over.
+func (p Timeout) limit(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	_, turn := periods()
 	tick := time.NewTicker(turn) // drops what the process could not take
@@ -118,7 +118,7 @@ func (p Patience) limit(parent context.Context) (context.Context, context.Cancel
 }
 
 // spend ends ctx after p ticks.
-func (p Patience) spend(ctx context.Context, ticks <-chan time.Time, end context.CancelCauseFunc) {
+func (p Timeout) spend(ctx context.Context, ticks <-chan time.Time, end context.CancelCauseFunc) {
 	for range p {
 		select {
 		case <-ctx.Done():

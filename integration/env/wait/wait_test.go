@@ -29,7 +29,7 @@ func TestFor(t *testing.T) {
 func TestLastError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		err := Patience(3).For(t.Context(), func(ctx context.Context) error {
+		err := Timeout(3).For(t.Context(), func(ctx context.Context) error {
 			if asked++; asked == 1 {
 				return errNotYet
 			}
@@ -52,12 +52,12 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestStandstill: time in which the process does not run is not taken from its patience.
+// TestStandstill: time in which the process does not run is not taken from its timeout.
 func TestStandstill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		ticks := make(chan time.Time)
-		go Patience(2).spend(ctx, ticks, cancel)
+		go Timeout(2).spend(ctx, ticks, cancel)
 		ticks <- time.Now()
 		time.Sleep(24 * time.Hour)
 		if ctx.Err() != nil {
@@ -71,10 +71,10 @@ func TestStandstill(t *testing.T) {
 	})
 }
 
-// TestContext: a context ends with its patience, and says so.
+// TestContext: a context ends with its timeout, and says so.
 func TestContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := Patience(3).Context(t)
+		ctx := Timeout(3).Context(t)
 		<-ctx.Done()
 		if err := context.Cause(ctx); !strings.Contains(err.Error(), "3 turns") {
 			t.Errorf("the context ended with %v", err)

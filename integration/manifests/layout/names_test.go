@@ -18,7 +18,7 @@ var named = []string{"cmd", "rules", "topology", "controller"}
 // metaphors are words that do not say what a value holds.
 var metaphors = []string{
 	"keeper", "keepers", "turn", "turns", "union", "unions", "marks", "piece", "pieces", "front", "fronts", "rung", "rungs",
-	"world", "worlds",
+	"world", "worlds", "patience",
 }
 
 // TestNamesSayWhatTheyHold: no identifier is a metaphor.
@@ -35,7 +35,7 @@ func TestNamesSayWhatTheyHold(t *testing.T) {
 // TestNameRules checks isMetaphor itself.
 func TestNameRules(t *testing.T) {
 	for name, want := range map[string]bool{
-		"Rung": true, "lowerRung": true, "world": true, "serverUnion": true, "HTTPTurn": true, "old_marks": true,
+		"Rung": true, "lowerRung": true, "world": true, "serverUnion": true, "HTTPTurn": true, "old_marks": true, "lastPatience": true,
 		"Frontend": false, "returned": false, "GroupMark": false, "overturn": false, "frontier": false,
 	} {
 		if got := isMetaphor(name); got != want {

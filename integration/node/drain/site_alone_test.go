@@ -195,7 +195,7 @@ func (s *siteAlone) ask(m *siteMachine, times int, within time.Duration) map[str
 func (s *siteAlone) wantAnswers(when string) {
 	s.t.Helper()
 	for _, m := range s.machines {
-		answers := s.ask(m, asked, traffic.Patience)
+		answers := s.ask(m, asked, traffic.AloneTimeout)
 		s.t.Logf("%s, %s: %d of %d requests are answered from the unit", when, m.Name, answers[here]+answers["bj-3"], asked)
 		if answers[here]+answers["bj-3"] != asked || answers["gz-2"] > 0 {
 			s.t.Errorf("%s, %s is answered by %v", when, m.Name, answers)
