@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// largeStatus is the status of a Grid with many units that are ready.
 func largeStatus(units int) v1.DeploymentGridStatus {
 	s := v1.DeploymentGridStatus{States: map[string]v1.State{}}
 	s.Conditions = is(v1.ConditionReady, "True", "UnitsReady")

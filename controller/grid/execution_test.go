@@ -82,7 +82,6 @@ func executionOn(s *server) *execution {
 	}
 }
 
-// foo is the Grid.
 func foo(uid types.UID) *v1.DeploymentGrid {
 	return &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foo", UID: uid}}
 }

@@ -330,7 +330,6 @@ func TestFleetIsObserved(t *testing.T) {
 	}
 }
 
-// childless has no Services.
 type childless struct{ client.Client }
 
 // List leaves a list of Services empty.

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// services answers which Services exist.
 type services struct {
 	client.Client
 	exist map[string]bool

@@ -104,7 +104,6 @@ func (p *instantCluster) change(number int, what uint8, unit string) error {
 	}
 }
 
-// edit gives the Grid another template.
 func (p *instantCluster) edit(number int) error {
 	p.image = fmt.Sprint("web:", number)
 	p.grid.Generation++

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// serviceCache is a cache of Services alone.
 type serviceCache struct {
 	cache.Cache
 	services []metav1.PartialObjectMetadata

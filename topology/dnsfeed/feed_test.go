@@ -20,7 +20,6 @@ import (
 
 var equalViews = gocmp.Options{cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()}
 
-// anyView draws a View.
 func anyView(t *rapid.T) dnsview.View {
 	v := dnsview.View{Node: "bj-3", Namespaces: anyNames(t, "namespaces")}
 	for _, name := range anyNames(t, "services") {
@@ -80,7 +79,6 @@ func anyPorts(t *rapid.T) (all []dnsview.Port) {
 	return all
 }
 
-// written is what write writes.
 func written(t rapid.TB, write func(*Writer) error) []byte {
 	t.Helper()
 	var out bytes.Buffer

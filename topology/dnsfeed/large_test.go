@@ -51,7 +51,6 @@ func writtenService(t *testing.T, svc *dnsview.Names) []byte {
 	return written(t, func(w *Writer) error { return w.Update(Update{Services: []*dnsview.Names{svc}}) })
 }
 
-// follower is a reader of a Backlog.
 type follower struct {
 	Backlog
 	known dnsview.View

@@ -32,7 +32,6 @@ func encodings() map[string]func(string) string {
 	}
 }
 
-// lineEnds returns those of YAML 1.1.
 func lineEnds() []string { return []string{"\n", "\r\n", "\r", "\u0085", "\u2028", "\u2029"} }
 
 func namesOf(t interface{ Helper() }, text string) ([]string, error) {

@@ -116,7 +116,6 @@ func TestCRDs(t *testing.T) {
 	}
 }
 
-// unquoted removes quoted text.
 func unquoted(rule string) string { return regexp.MustCompile(`'[^']*'`).ReplaceAllString(rule, "''") }
 
 // rules are the CEL rules anywhere in a schema.

@@ -73,7 +73,6 @@ func newInstantAgent(t *testing.T) *instantAgent {
 	return p
 }
 
-// change sends another version of a Grid.
 func (p *instantAgent) change(number int) {
 	packed, err := archive.Pack([][]byte{
 		[]byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`),

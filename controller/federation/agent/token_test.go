@@ -235,7 +235,6 @@ func TestTokenExpired(t *testing.T) {
 	}
 }
 
-// answering is a hub that gives one answer.
 type answering int
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {

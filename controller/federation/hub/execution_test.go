@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// bundleOf is a bundle with Grids.
 func bundleOf(t *testing.T, grids ...*v1.DeploymentGrid) plan.Bundle {
 	t.Helper()
 	b := plan.Bundle{Grids: int32(len(grids))}
@@ -61,7 +60,6 @@ func twoNamespaces(t *testing.T) *hubInMemory {
 	return w
 }
 
-// wrote reports whether there was such a write.
 func (w *hubInMemory) wrote(what string) bool { return slices.Contains(w.writes, what) }
 
 // TestDependentSteps: a step that fails keeps those from running that depend on it, and no others.

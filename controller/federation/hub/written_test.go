@@ -29,6 +29,9 @@ func TestWritten(t *testing.T) {
 	b9, b10, g10 := bundle("1", "9"), bundle("1", "10"), grids("10").grids[0]
 	ending, at := bundle("1", "11"), metav1.NewTime(begin)
 	ending.DeletionTimestamp = &at
+	wrote := func(w *writes) { w.versions.Wrote(g10, begin) }
+	applied := func(w *writes) { w.apply(&b10, begin) }
+	deleted := func(w *writes) { w.delete("1", begin) }
 	for _, test := range []struct {
 		name  string
 		do    func(*writes)
@@ -37,20 +40,20 @@ func TestWritten(t *testing.T) {
 		want  bool
 	}{
 		{"nothing", func(*writes) {}, lists{}, 0, true},
-		{"an older Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("9"), cacheTimeout - 1, false},
-		{"a Grid that stays older", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("9"), cacheTimeout, true},
-		{"the Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("10"), 0, true},
-		{"a later Grid", func(w *writes) { w.versions.Wrote(g10, begin) }, grids("11"), 0, true},
-		{"a Grid that is gone", func(w *writes) { w.versions.Wrote(g10, begin) }, lists{}, 0, true},
-		{"a bundle that is not shown", func(w *writes) { w.apply(&b10, begin) }, lists{}, cacheTimeout - 1, false},
-		{"a bundle that never shows", func(w *writes) { w.apply(&b10, begin) }, lists{}, cacheTimeout, true},
-		{"an older bundle", func(w *writes) { w.apply(&b10, begin) }, bundles(b9), cacheTimeout - 1, false},
-		{"the bundle", func(w *writes) { w.apply(&b10, begin) }, bundles(b10), 0, true},
-		{"a deleted bundle that still shows", func(w *writes) { w.delete("1", begin) }, bundles(b10), cacheTimeout - 1, false},
-		{"a deleted bundle that never goes", func(w *writes) { w.delete("1", begin) }, bundles(b10), cacheTimeout, true},
-		{"a deleted bundle with a finalizer of others", func(w *writes) { w.delete("1", begin) }, bundles(ending), 0, true},
-		{"a deleted bundle", func(w *writes) { w.delete("1", begin) }, lists{}, 0, true},
-		{"a bundle after a deleted one", func(w *writes) { w.delete("1", begin) }, bundles(bundle("2", "12")), 0, true},
+		{"an older Grid", wrote, grids("9"), cacheTimeout - 1, false},
+		{"a Grid that stays older", wrote, grids("9"), cacheTimeout, true},
+		{"the Grid", wrote, grids("10"), 0, true},
+		{"a later Grid", wrote, grids("11"), 0, true},
+		{"a Grid that is gone", wrote, lists{}, 0, true},
+		{"a bundle that is not shown", applied, lists{}, cacheTimeout - 1, false},
+		{"a bundle that never shows", applied, lists{}, cacheTimeout, true},
+		{"an older bundle", applied, bundles(b9), cacheTimeout - 1, false},
+		{"the bundle", applied, bundles(b10), 0, true},
+		{"a deleted bundle that still shows", deleted, bundles(b10), cacheTimeout - 1, false},
+		{"a deleted bundle that never goes", deleted, bundles(b10), cacheTimeout, true},
+		{"a deleted bundle with a finalizer of others", deleted, bundles(ending), 0, true},
+		{"a deleted bundle", deleted, lists{}, 0, true},
+		{"a bundle after a deleted one", deleted, bundles(bundle("2", "12")), 0, true},
 	} {
 		w := newWrites()
 		test.do(w)

@@ -166,7 +166,6 @@ func TestNothingHappensInAPausedUnit(t *testing.T) {
 	})
 }
 
-// childOf returns the name of the child that a step is about.
 func childOf(s Step) string {
 	switch s := s.(type) {
 	case Apply:

@@ -191,7 +191,6 @@ func argoHealth(t *testing.T, o map[string]any) (health, message string) {
 	return result.RawGetString("status").String(), result.RawGetString("message").String()
 }
 
-// asLua is a JSON value in Lua.
 func asLua(l *lua.LState, value any) lua.LValue {
 	switch value := value.(type) {
 	case map[string]any:

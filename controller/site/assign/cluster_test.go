@@ -96,7 +96,6 @@ func (c *cluster) decide() assign.Plan {
 	return assign.Decide(observed)
 }
 
-// settle takes steps until none is left.
 func (c *cluster) settle() {
 	c.t.Helper()
 	for range 10 {
@@ -322,7 +321,6 @@ func (c *cluster) want(node, labels string) {
 	}
 }
 
-// says is what a condition says, "" without it.
 func says(conditions []metav1.Condition, kind string) string {
 	for _, c := range conditions {
 		if c.Type == kind {

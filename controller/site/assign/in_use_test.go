@@ -361,7 +361,6 @@ func TestUsedLabelsOutlive(t *testing.T) {
 	})
 }
 
-// anySets reports whether a unit's setNode has a label with this key.
 func (c *cluster) anySets(key string) bool {
 	for _, u := range c.units {
 		if _, sets := u.Spec.SetNode.Labels[key]; sets {

@@ -43,7 +43,6 @@ func observed(objects ...Object) Observed {
 	}
 }
 
-// names are the names of a set, with kinds.
 func names(set []Object) []string {
 	var all []string
 	for _, o := range set {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// many are Grids of a namespace.
 func many(namespace string, n int) []Grid {
 	var all []Grid
 	for i := range n {

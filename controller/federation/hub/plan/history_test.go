@@ -85,7 +85,6 @@ func (h *history) selector() string {
 	return rapid.SampledFrom([]string{"", "", "region=a", "region=b", "region=a", "region in ("}).Draw(h.t, "selector")
 }
 
-// change changes a Grid.
 func (h *history) change(to func(*gridState)) {
 	uid := h.grid()
 	g := h.hub.grids[uid]

@@ -18,7 +18,6 @@ import (
 // hubUID is that of the hub's Namespace kube-system.
 const hubUID = "5a2b61c2-hub"
 
-// gridState is a Grid of the hub.
 type gridState struct {
 	ref                      Ref
 	deleting, finalizer, fed bool
@@ -61,7 +60,6 @@ func (c contents) read(g gridState) Grid {
 	return Grid{Ref: g.ref, Deleting: g.deleting, DeletedAt: g.deletedAt, Finalizer: g.finalizer, Content: content}
 }
 
-// budget reads a removal budget.
 func budget(t interface{ Fatal(...any) }, text string) removal.Budget {
 	b, err := removal.ParseBudget(text)
 	if err != nil {
@@ -77,13 +75,11 @@ func (g gridState) selects(region string) bool {
 
 func (g gridState) faulty() bool { return strings.Contains(g.selector, "(") }
 
-// sentBundle is a GridBundle of the hub.
 type sentBundle struct {
 	revision string
 	grids    map[string]string // the revisions by UID
 }
 
-// clusterState is what the hub has of a cluster.
 type clusterState struct {
 	object    *v1alpha1.FleetCluster // nil: deleted
 	version   int                    // of object
@@ -93,7 +89,6 @@ type clusterState struct {
 	adopted   bool // the bundles are from an earlier FleetCluster
 }
 
-// hubState is what a backup of the hub has.
 type hubState struct {
 	grids    map[string]gridState // by UID
 	clusters map[string]*clusterState
@@ -110,7 +105,6 @@ func (h hubState) clone() hubState {
 	return to
 }
 
-// put writes a FleetCluster.
 func (c *clusterState) put(change func(*v1alpha1.FleetCluster)) {
 	o := c.object.DeepCopy()
 	change(o)

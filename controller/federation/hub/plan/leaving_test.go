@@ -485,7 +485,6 @@ func copyOfSent(sent map[string]map[string]string) map[string]map[string]string 
 	return all
 }
 
-// countOf is how many clusters have a Grid.
 func countOf(sent map[string]map[string]string, uid string) (n int) {
 	for _, of := range sent {
 		if _, has := of[uid]; has {
