@@ -74,7 +74,7 @@ func (f federation) add(m manager.Manager) (*starter, error) {
 // archives must not slow down the controllers.
 func (f federation) ownReader(m manager.Manager) (client.Reader, error) {
 	config := rest.CopyConfig(f.config)
-	config.RateLimiter, config.QPS, config.Burst = nil, agent.ReadsASecond, agent.ReadsAtOnce
+	config.RateLimiter, config.QPS, config.Burst = nil, agent.ReadsASecond, agent.ReadsBurst
 	c, err := client.New(config, client.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient()})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the server of archives: %w", err)

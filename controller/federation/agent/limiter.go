@@ -25,7 +25,7 @@ type peer struct {
 }
 
 func newLimiter(now func() time.Time) *limiter {
-	return &limiter{now: now, all: rate.NewLimiter(fetchesASecond, fetchesAtOnce), each: map[netip.Addr]*peer{}}
+	return &limiter{now: now, all: rate.NewLimiter(fetchesASecond, fetchesBurst), each: map[netip.Addr]*peer{}}
 }
 
 // enter admits a request from an address, or does not. When it is answered, leave is called.
@@ -59,7 +59,7 @@ func (l *limiter) of(address netip.Addr, now time.Time) *peer {
 	}
 	if len(l.each) >= maxPeers {
 		for a, one := range l.each {
-			if one.busy == 0 && one.limit.TokensAt(now) >= peerFetchesAtOnce {
+			if one.busy == 0 && one.limit.TokensAt(now) >= peerFetchesBurst {
 				delete(l.each, a)
 			}
 		}
@@ -67,7 +67,7 @@ func (l *limiter) of(address netip.Addr, now time.Time) *peer {
 	if len(l.each) >= maxPeers {
 		return nil
 	}
-	one := &peer{limit: rate.NewLimiter(peerFetchesASecond, peerFetchesAtOnce)}
+	one := &peer{limit: rate.NewLimiter(peerFetchesASecond, peerFetchesBurst)}
 	l.each[address] = one
 	return one
 }

@@ -27,7 +27,7 @@ func TestLimiter(t *testing.T) {
 	const greedy, flux = "192.0.2.1:5", "[2001:db8::1]:5"
 
 	g := newAt()
-	if got := ask(g, greedy, 1000, false); got != peerFetchesAtOnce {
+	if got := ask(g, greedy, 1000, false); got != peerFetchesBurst {
 		t.Errorf("one address is answered %d times", got)
 	}
 	if got := ask(g, "[::ffff:192.0.2.1]:6", 1, false); got != 0 {
@@ -54,7 +54,7 @@ func TestLimiter(t *testing.T) {
 	for i := range 2 * maxPeers {
 		total += ask(g, fmt.Sprintf("192.0.2.%d:%d", i%256, i), 2, false)
 	}
-	if total != fetchesAtOnce {
+	if total != fetchesBurst {
 		t.Errorf("all together are answered %d times", total)
 	}
 	for i := range maxPeers {

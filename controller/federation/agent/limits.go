@@ -31,9 +31,9 @@ const (
 const (
 	secretPeriod    = 30 * time.Second // the Secret with the token or kubeconfig is read again
 	rewatchPeriod   = 10 * time.Minute
-	rewatchesAtOnce = 3
+	rewatchBurst    = 3
 	requestsASecond = 20 // to another cluster
-	requestsAtOnce  = 50
+	requestsBurst   = 50
 )
 
 // Limits of a member's token.
@@ -64,15 +64,15 @@ const (
 // Limits of the Reader of a Server.
 const (
 	ReadsASecond = 50
-	ReadsAtOnce  = 200
+	ReadsBurst   = 200
 )
 
 // Limits of requests for archives. One address cannot use up what there is for all.
 const (
-	fetchTimeout                          = 30 * time.Second
-	maxFetches                            = 32 // at the same time
-	maxPeerFetches                        = maxFetches / 4
-	fetchesASecond, fetchesAtOnce         = ReadsASecond, ReadsAtOnce
-	peerFetchesASecond, peerFetchesAtOnce = 20, 100
-	maxPeers                              = 256 // addresses that are remembered
+	fetchTimeout                         = 30 * time.Second
+	maxFetches                           = 32 // at the same time
+	maxPeerFetches                       = maxFetches / 4
+	fetchesASecond, fetchesBurst         = ReadsASecond, ReadsBurst
+	peerFetchesASecond, peerFetchesBurst = 20, 100
+	maxPeers                             = 256 // addresses that are remembered
 )

@@ -108,7 +108,7 @@ func (p *Pull) follow(ctx context.Context, j joined) error {
 	token.use(j.token)
 	config := &rest.Config{
 		Host: j.server, TLSClientConfig: rest.TLSClientConfig{CAData: j.ca}, UserAgent: "grid-controller/" + p.Version + " member",
-		QPS: requestsASecond, Burst: requestsAtOnce,
+		QPS: requestsASecond, Burst: requestsBurst,
 	}
 	token.wrap(config)
 	hub, err := hubAccess(ctx, config, j.cluster)
@@ -140,7 +140,7 @@ func (p *Pull) follow(ctx context.Context, j joined) error {
 // until then. It reports false if that was done several times lately, and is done later.
 func (p *Pull) beginAgain(stop context.CancelFunc) bool {
 	if p.again == nil {
-		p.again = rate.NewLimiter(rate.Every(rewatchPeriod), rewatchesAtOnce)
+		p.again = rate.NewLimiter(rate.Every(rewatchPeriod), rewatchBurst)
 	}
 	if !p.again.AllowN(p.Now(), 1) {
 		return false

@@ -210,7 +210,7 @@ func (p *Push) serve(ctx context.Context, hub string, c *v1alpha1.FleetCluster) 
 	}
 	p.end(running)
 	config.UserAgent = "grid-controller/" + p.Version + " hub"
-	config.QPS, config.Burst = requestsASecond, requestsAtOnce
+	config.QPS, config.Burst = requestsASecond, requestsBurst
 	if err := p.start(ctx, hub, c, config, read.text); err != nil {
 		return fmt.Errorf("starting the agent of FleetCluster %s: %w", c.Name, err)
 	}

@@ -106,7 +106,7 @@ func TestWatchedAnew(t *testing.T) {
 		p.beginAgain(func() { ended++ })
 		now = now.Add(time.Minute)
 	}
-	if ended != rewatchesAtOnce+2 {
-		t.Errorf("they begin again %d times in half an hour, want %d", ended, rewatchesAtOnce+2)
+	if ended != rewatchBurst+2 {
+		t.Errorf("they begin again %d times in half an hour, want %d", ended, rewatchBurst+2)
 	}
 }
