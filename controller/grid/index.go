@@ -71,8 +71,7 @@ func childKeys(g expand.Grid) []string {
 	return []string{byUID(g.UID), byLabel(topology.LabelValue(g.Name))}
 }
 
-// ownerGrid returns the name of the Grid of a kind that an object may belong to, "" if there is
-// none.
+// ownerGrid returns the name of the Grid of a kind that an object may belong to, or "".
 func ownerGrid(k expand.Kind, o client.Object) string {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil {

@@ -29,8 +29,8 @@ import (
 type Config struct {
 	// Now is the clock by which members are heard or silent.
 	Now func() time.Time
-	// Grace is for how long a Grid stays in a cluster that it is not meant for any more; negative: for
-	// ever. Budget is from how many clusters a Grid is removed within an hour.
+	// Grace is for how long a Grid stays in a cluster that it is not meant for any more; negative:
+	// always. Budget is from how many clusters a Grid is removed within an hour.
 	Grace  time.Duration
 	Budget removal.Budget
 	// Metrics are updated after each decision.

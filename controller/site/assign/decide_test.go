@@ -284,8 +284,8 @@ func TestDerived(t *testing.T) {
 }
 
 // TestSelectorExcludesMembers: a unit whose Nodes would not be selected any more once they have its
-// labels selects none, and says so, instead of labelling them and taking the labels off again for
-// ever.
+// labels selects none, and says so, instead of labelling them and taking the labels off again
+// without end.
 func TestSelectorExcludesMembers(t *testing.T) {
 	for selector, wrong := range map[string]bool{
 		`{"matchExpressions": [{"key": "u", "operator": "DoesNotExist"}]}`:                true,

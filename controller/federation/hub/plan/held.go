@@ -93,9 +93,9 @@ func (s *share) goesInto(namespaces map[string]bool) bool {
 }
 
 // abandon moves Grids that were deleted long ago from the list to those that are withdrawn,
-// although the cluster still has them: one that is suspended must not keep a Grid on the hub for
-// ever. It removes them when it goes on. Those that withdrawn has no room for are unknown then, and
-// held.
+// although the cluster still has them: one that is suspended must not keep a Grid on the hub
+// without end. It removes them when it goes on. Those that withdrawn has no room for are unknown
+// then, and held.
 func (m *member) abandon() {
 	if m.Hub == "" {
 		return

@@ -147,8 +147,8 @@ func (m *member) decideDeparture(d *departure, row *v1alpha1.ClusterGrid, most b
 }
 
 // takePlaces takes places in the removal budget for the Grids whose time has come. Those of a
-// namespace that is left as it is take none, or they would keep others from theirs for nothing; but
-// for a Grid that is itself the reason for that.
+// namespace that is left as it is take none, or they would keep others from theirs for nothing. A
+// Grid that is itself the reason for that takes one.
 func (m *member) takePlaces() {
 	for _, row := range m.rows {
 		d := m.departures[row.UID]
