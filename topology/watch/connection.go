@@ -75,7 +75,7 @@ func (c *Connection) Run(ctx context.Context) error {
 			c.config.Log.Info("the files of the connection to the API server can be read now")
 		}
 	}
-	return forward(ctx, c.cluster.Load(), c.changed)
+	return forward(ctx, c.cluster.Load(), c.changed.send)
 }
 
 // sleep pauses. It reports whether ctx lasts longer.
@@ -138,4 +138,4 @@ func (c *Connection) Losses() (now Loss, last PastLoss) {
 	return Loss{}, PastLoss{}
 }
 
-var _ Lists = (*Connection)(nil)
+var _ apiServer = (*Connection)(nil)

@@ -20,7 +20,9 @@ type Fork struct {
 func NewFork(s Source) *Fork { return &Fork{source: s, first: newPulse(), second: newPulse()} }
 
 // Run runs the source.
-func (f *Fork) Run(ctx context.Context) error { return forward(ctx, f.source, f.first, f.second) }
+func (f *Fork) Run(ctx context.Context) error {
+	return forward(ctx, f.source, func() { f.first.send(); f.second.send() })
+}
 
 // Snapshot returns that of the source.
 func (f *Fork) Snapshot() (topology.Snapshot, bool) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gridproxy/topology"
@@ -34,7 +35,8 @@ type Manifests struct {
 	config  ManifestConfig
 	reader  *manifest.Reader
 	changed pulse
-	outcome string // of the last read, as reported
+	outcome string               // of the last read, as reported
+	loss    atomic.Pointer[Loss] // nil = the last read succeeded
 
 	mu       sync.Mutex
 	known    bool
@@ -131,11 +133,23 @@ func (m *Manifests) report(warnings []string, err error) {
 	outcome := strings.Join(warnings, "\n")
 	if err != nil {
 		outcome = err.Error()
+		m.loss.Store(&Loss{Since: cmp.Or(m.Lost().Since, time.Now()), Reason: outcome})
+	} else {
+		m.loss.Store(nil)
 	}
 	if outcome != m.outcome && m.config.Report != nil {
 		m.config.Report(warnings, err)
 	}
 	m.outcome = outcome
+}
+
+// Lost returns since when, and why, the manifests cannot be read; zero = the last read succeeded.
+// Safe for concurrent use.
+func (m *Manifests) Lost() Loss {
+	if loss := m.loss.Load(); loss != nil {
+		return *loss
+	}
+	return Loss{}
 }
 
 // Snapshot returns the state of the last good read; false = there was no good read yet.
@@ -148,4 +162,4 @@ func (m *Manifests) Snapshot() (topology.Snapshot, bool) {
 // Changed receives after a read that changed something.
 func (m *Manifests) Changed() <-chan struct{} { return m.changed }
 
-var _ Source = (*Manifests)(nil)
+var _ input = (*Manifests)(nil)

@@ -36,8 +36,9 @@ type ProberConfig struct {
 type Prober struct {
 	config  ProberConfig
 	source  Source
-	changed pulse
-	named   pulse // other proxies than before
+	pulse   pulse
+	changed func() // when a proxy begins or ceases to answer
+	named   pulse  // other proxies than before
 
 	mu      sync.Mutex
 	probes  map[netip.AddrPort]proxyProbe // of the proxies that are named, maxProbed at most
@@ -57,7 +58,15 @@ func NewProber(s Source, c ProberConfig) *Prober {
 	if c.Down == nil {
 		c.Down = func(netip.AddrPort, error) {}
 	}
-	return &Prober{config: c, source: s, changed: newPulse(), named: newPulse(), probes: map[netip.AddrPort]proxyProbe{}, answers: topology.ProbedProxies{}}
+	changed := newPulse()
+	return &Prober{config: c, source: s, pulse: changed, changed: changed.send, named: newPulse(), probes: map[netip.AddrPort]proxyProbe{}, answers: topology.ProbedProxies{}}
+}
+
+// newProber makes a Prober that calls changed when a proxy begins or ceases to answer.
+func newProber(c Config, changed func()) *Prober {
+	p := NewProber(nil, ProberConfig{Probe: c.Probe, Log: c.Log, Down: c.Down})
+	p.changed = changed
+	return p
 }
 
 // Run runs the source, and probes.
@@ -65,14 +74,14 @@ func (p *Prober) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var probing sync.WaitGroup
 	probing.Go(func() { p.keepProbing(ctx) })
-	err := forward(ctx, p.source, p.changed)
+	err := forward(ctx, p.source, p.pulse.send)
 	cancel()
 	probing.Wait()
 	return err
 }
 
 // Changed receives after a change in the source, and when an API proxy begins or ceases to answer.
-func (p *Prober) Changed() <-chan struct{} { return p.changed }
+func (p *Prober) Changed() <-chan struct{} { return p.pulse }
 
 // Answers returns the API proxies that are named now, each with whether it answers. Safe for
 // concurrent use.
@@ -88,15 +97,20 @@ func (p *Prober) Snapshot() (topology.Snapshot, bool) {
 	if !whole {
 		return s, false
 	}
-	others, first := p.name(topology.APIProxies(s.Slices))
+	s.APIProxies = p.answersFor(s.Slices)
+	return s, true
+}
+
+// answersFor returns which API proxies answer, of those that slices name.
+func (p *Prober) answersFor(slices []*topology.Slice) topology.ProbedProxies {
+	others, first := p.name(topology.APIProxies(slices))
 	if first {
 		p.probe(context.Background(), p.due())
 	}
 	if others {
 		p.named.send()
 	}
-	s.APIProxies = p.Answers()
-	return s, true
+	return p.Answers()
 }
 
 // name notes which proxies are named, and reports whether there are others than before, and whether
@@ -209,7 +223,7 @@ func (p *Prober) probe(ctx context.Context, due []netip.AddrPort) {
 	}
 	if differ {
 		p.judge()
-		p.changed.send()
+		p.changed()
 	}
 }
 

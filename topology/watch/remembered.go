@@ -60,7 +60,7 @@ func (r *Remembered) Run(ctx context.Context) error {
 		r.changed.send()
 	})
 	defer wait.Stop()
-	return forward(ctx, r.source, r.changed)
+	return forward(ctx, r.source, r.changed.send)
 }
 
 // Changed receives after a change in the source, and when the saved Snapshot may be used.
@@ -97,3 +97,33 @@ func (r *Remembered) Snapshot() (topology.Snapshot, bool) {
 }
 
 var _ Source = (*Remembered)(nil)
+
+// remembered uses the saved Snapshot until the API server has been read. After that it uses none,
+// whatever becomes of the API server.
+type remembered struct {
+	saved *topology.Snapshot // nil = none was read from disk
+	from  time.Time          // from when on it is used although the kernel holds rules, which go on
+	used  bool               // it was
+	over  bool               // the API server has been read
+}
+
+// Next decides between a Snapshot of the API server and the saved one. The first one of the API
+// server gets the topology keys that were saved: it has none itself.
+func (r remembered) Next(f Facts) (after remembered, s *topology.Snapshot, wake time.Time) {
+	switch {
+	case r.saved == nil || r.over:
+		return r, f.Snapshot, time.Time{}
+	case f.Snapshot != nil:
+		first := *f.Snapshot
+		first.LastKeys, r.over = r.saved.LastKeys, true
+		return r, &first, time.Time{}
+	case !f.Now.Before(r.from) || !f.Written():
+		r.used = true
+		return r, r.saved, time.Time{}
+	default:
+		return r, nil, r.from
+	}
+}
+
+// inUse reports whether the saved Snapshot is in force.
+func (r remembered) inUse() bool { return r.used && !r.over }
