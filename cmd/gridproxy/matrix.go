@@ -5,10 +5,10 @@ import (
 	"math"
 
 	"gridproxy/cmd/command"
-	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/cmd/inspect/explain"
 	"gridproxy/cmd/inspect/matrix"
+	"gridproxy/topology/watch"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,7 +82,7 @@ func printMatrix(ctx context.Context, in *inputs, names []types.NamespacedName, 
 	if err != nil {
 		return err
 	}
-	if apiserver.HasService(rows) {
+	if watch.HasAPIServer(rows) {
 		for _, w := range assumedProxies(snapshot.Slices) {
 			in.warn(w)
 		}

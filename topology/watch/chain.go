@@ -130,7 +130,7 @@ func newChain(c Config, source input) *Chain {
 	chain.parts.remembered = remembered{saved: saved, from: c.Now().Add(rememberedAfter)}
 	if api, is := source.(apiServer); is {
 		chain.api = api
-		chain.parts.hold = hold{limit: HoldLimit, nodesOnly: c.Trial, saved: hasAPIServer(c.Saved.Services)}
+		chain.parts.hold = hold{limit: HoldLimit, nodesOnly: c.Trial, saved: HasAPIServer(c.Saved.Services)}
 		chain.parts.grace = grace{limit: c.ReconnectGrace, saved: saved}
 	}
 	if !c.Trial {

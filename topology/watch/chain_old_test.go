@@ -109,7 +109,7 @@ func drawStep(t *rapid.T) step {
 		s.Signal = true
 		s.Change = func(w *world) {
 			w.snapshot = now
-			has := hasAPIServer(now.Services)
+			has := HasAPIServer(now.Services)
 			w.listed = Listed{Service: has, Slice: has, NodesLost: lost}
 		}
 	case "unread":
@@ -152,7 +152,7 @@ func compose(s settings, api reading, probe func(context.Context, netip.AddrPort
 	written := sync.OnceValue(func() bool { c.asked = true; return s.Written })
 	c.Source = api
 	if !s.Manifests {
-		c.hold = NewHold(api, HoldConfig{NodesOnly: s.Trial, Written: func() bool { return hasAPIServer(s.Saved.Services) || written() }})
+		c.hold = NewHold(api, HoldConfig{NodesOnly: s.Trial, Written: func() bool { return HasAPIServer(s.Saved.Services) || written() }})
 		c.Source = c.hold
 	}
 	if !s.Saved.Saved.IsZero() {

@@ -224,7 +224,7 @@ func (h hold) Next(f Facts) (after hold, s *topology.Snapshot, wake time.Time) {
 	return h, h.good, time.Time{}
 }
 
-// hasAPIServer reports whether Service default/kubernetes is one of all.
-func hasAPIServer(all []*corev1.Service) bool {
+// HasAPIServer reports whether Service default/kubernetes is one of all.
+func HasAPIServer(all []*corev1.Service) bool {
 	return slices.ContainsFunc(all, func(svc *corev1.Service) bool { return svc.Namespace+"/"+svc.Name == apiServerKey })
 }

@@ -10,7 +10,6 @@ import (
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -70,11 +69,4 @@ func serverAddress(text string) (netip.AddrPort, bool) {
 		return netip.AddrPort{}, false
 	}
 	return netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port()), true
-}
-
-// HasService reports whether Service default/kubernetes is one of all.
-func HasService(all []*corev1.Service) bool {
-	return slices.ContainsFunc(all, func(svc *corev1.Service) bool {
-		return svc.Namespace == corev1.NamespaceDefault && svc.Name == "kubernetes"
-	})
 }

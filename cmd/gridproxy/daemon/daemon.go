@@ -31,13 +31,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/client-go/rest"
 )
 
 // daemon has the parts of `gridproxy run`, wired; only the source has been started.
 type daemon struct {
 	log     *slog.Logger
 	node    string
-	source  watch.Source
+	source  *watch.Chain
 	reading chan error // what source.Run returns
 	syncer  *syncer.Syncer
 	ports   *healthcheck.Server
@@ -45,17 +46,11 @@ type daemon struct {
 	config  *watch.FileConfig // of --config; nil = it is not watched
 	events  *recorder         // nil = with manifests
 
-	unreadable atomic.Pointer[watch.Loss]       // of the manifests; nil = the last read succeeded
-	reserved   atomic.Pointer[[]netip.AddrPort] // rules.Config.APIServers; nil = there was no connection yet
+	reserved atomic.Pointer[[]netip.AddrPort] // rules.Config.APIServers; nil = there was no connection yet
 
 	otherProxy *otherProxyObserver // nil = a shadow
-	hold       *watch.Hold         // nil = no Snapshot is held back
-	cluster    *watch.Connection   // nil = with manifests
 	saver      *watch.Saver        // nil = no state is saved
 	saved      topology.Snapshot   // was read from disk; the zero value = none was
-	grace      *watch.Grace        // nil = no endpoint is held
-	remembered *watch.Remembered   // nil = none was read from disk
-	prober     *watch.Prober       // nil = default/kubernetes is another proxy's
 	dns        *localdns.Node      // nil = without --local-dns
 }
 
@@ -67,16 +62,11 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	}
 	var kernel driver.Running
 	written := sync.OnceValue(func() bool { return kernel.Written() }) // called by the syncer, before it writes
-	saved, ok := d.loadState(o)
-	if err := d.connect(ctx, o, in, written, ok); err != nil {
+	d.loadState(o)
+	config := func() (*rest.Config, error) { return apiserver.RestConfig(o, log) }
+	if err := d.openSource(ctx, o, in, written, config); err != nil {
 		return nil, err
 	}
-	d.holdBack(o, written, saved.Snapshot)
-	if ok {
-		d.remember(saved, written)
-	}
-	d.holdWaves(o)
-	d.probeAPIProxies(o)
 	reporter := d.newReporter()
 	d.serveDNS(&o, here, reporter, func() []rules.Family { return kernel.Findings.WithoutLocalDNS() })
 	d.read(ctx)
@@ -143,9 +133,8 @@ func (d *daemon) serveDNS(o *options.Options, here topology.Host, reporter *even
 		return
 	}
 	o.DNS.Addresses = slices.DeleteFunc(slices.Clone(o.DNS.Addresses), func(a netip.Addr) bool { return a.Is4() && !here.IPv4 || a.Is6() && !here.IPv6 })
-	fork := watch.NewFork(d.source)
 	node, err := localdns.NewNode(localdns.NodeConfig{
-		Options: o.DNS, Topology: o.Topology(), NodeName: o.NodeName, Source: fork, SavedKeys: d.saved.LastKeys, Log: d.log,
+		Options: o.DNS, Topology: o.Topology(), NodeName: o.NodeName, Source: d.source, SavedKeys: d.saved.LastKeys, Log: d.log,
 		Report: d.reportDNS, ReportNames: reporter.Names, WithoutMatch: unmatched,
 	})
 	if err != nil {
@@ -153,7 +142,7 @@ func (d *daemon) serveDNS(o *options.Options, here topology.Host, reporter *even
 		o.DNS.Enabled = false
 		return
 	}
-	d.source, d.dns = fork, node
+	d.dns = node
 }
 
 // reportDNS logs what is wrong with the DNS of this node, and sends it as an Event.

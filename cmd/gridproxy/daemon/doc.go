@@ -5,9 +5,8 @@
 //	run.go         starts every part, and ends with the first that fails
 //	prepare.go     run --init-only, and loopback routing
 //	only_daemon.go refuses a second daemon in the network namespace
-//	source.go      connects to an API server, or reads manifests
-//	hold.go        holds back a Snapshot that cannot be true
-//	remember.go    saves the state, and starts from it
+//	source.go      makes the source of an API server or of manifests, and reports what it finds
+//	remember.go    reads the saved state, and saves it
 //	observers.go   what happens after each run (other_proxy.go and quarantine.go have more)
 //	quarantine_flows.go  ends the flows of Services that the kernel refuses
 //	server.go      serves the HTTP ports

@@ -72,23 +72,22 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	if d.otherProxy != nil {
 		counts.OtherProxy = d.otherProxy.suspected
 	}
-	if d.hold != nil {
-		counts.Held = d.hold.Holding
-	}
-	if d.cluster != nil {
+	on := d.source.On()
+	if on.APIServer {
+		counts.Held = d.source.Holding
 		counts.NodeWatches = func() metrics.NodeWatches {
-			units, all := d.cluster.NodeWatches()
+			units, all := d.source.NodeWatches()
 			return metrics.NodeWatches{Units: units, All: all}
 		}
 	}
-	if d.remembered != nil {
-		counts.FromDisk = d.remembered.InUse
+	if on.Remembered {
+		counts.FromDisk = d.source.InUse
 	}
-	if d.grace != nil {
-		counts.HeldEndpoints = func() int { return len(d.grace.Held()) }
+	if on.Grace {
+		counts.HeldEndpoints = func() int { return len(d.source.Held()) }
 	}
-	if d.prober != nil {
-		counts.APIProxies = d.prober.Answers
+	if on.Prober {
+		counts.APIProxies = d.source.Answers
 	}
 	if d.dns != nil {
 		counts.DNS = func() metrics.DNS { return countDNS(d.dns) }

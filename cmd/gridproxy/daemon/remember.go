@@ -14,17 +14,15 @@ import (
 	"gridproxy/topology/watch"
 )
 
-// loadState reads the state in --state-dir, and makes the Saver that saves to it; false = there is
-// none.
-func (d *daemon) loadState(o options.Options) (saved state.State, ok bool) {
+// loadState reads the state in --state-dir, if there is one, and makes the Saver that saves to it.
+func (d *daemon) loadState(o options.Options) {
 	store := stateOf(o)
 	if store == nil {
-		return state.State{}, false
+		return
 	}
-	saved, ok = loadFrom(store, d.log)
+	saved, _ := loadFrom(store, d.log)
 	d.saved = saved.Snapshot
-	d.saver = watch.NewSaver(watch.SaverConfig{Store: store, Report: d.reportSaving}, saved.Snapshot)
-	return saved, ok
+	d.saver = watch.NewSaver(watch.SaverConfig{Store: store, Report: d.reportSaving}, d.saved)
 }
 
 // stateOf returns where the daemon saves its state, or nil if it saves none. Manifests are on
@@ -60,12 +58,6 @@ func (d *daemon) reportSaving(err error) {
 	if d.events != nil {
 		d.events.onNode(d.node, "StateNotSaved", excerpt.Message(fmt.Sprintf("%s: %v", text, err)))
 	}
-}
-
-// remember makes the source have the saved state until the API server has been read.
-func (d *daemon) remember(saved state.State, written func() bool) {
-	d.remembered = watch.NewRemembered(d.source, watch.RememberedConfig{State: saved, Written: written, Log: d.log})
-	d.source = d.remembered
 }
 
 // saveObserver passes on what the kernel enforces, of one family at least.

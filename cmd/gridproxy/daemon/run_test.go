@@ -9,15 +9,13 @@ import (
 	"gridproxy/integration/env/wait"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
-	"gridproxy/topology/watch"
 )
 
-// stuckSource does not end with its context.
-type stuckSource struct{ watch.Source }
+// noSource has no Snapshot.
+type noSource struct{}
 
-func (stuckSource) Run(context.Context) error           { select {} }
-func (stuckSource) Snapshot() (topology.Snapshot, bool) { return topology.Snapshot{}, false }
-func (stuckSource) Changed() <-chan struct{}            { return nil }
+func (noSource) Snapshot() (topology.Snapshot, bool) { return topology.Snapshot{}, false }
+func (noSource) Changed() <-chan struct{}            { return nil }
 
 // TestFatalErrorEndsStuckDaemon: an error that ends the daemon does so although one of its parts
 // does not end, as a signal does.
@@ -25,12 +23,12 @@ func TestFatalErrorEndsStuckDaemon(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	d := &daemon{
-		log: log, source: stuckSource{}, syncer: syncer.New(syncer.Config{Source: stuckSource{}, Log: log}),
+		log: log, syncer: syncer.New(syncer.Config{Source: noSource{}, Log: log}),
+		reading: make(chan error), // the source does not end with its context
 		servers: []server{portServer("metrics", "metrics-bind-address", "192.0.2.1:1", nil, true)},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	d.read(ctx)
 	result := make(chan error, 1)
 	go func() { result <- d.run(ctx, cancel) }()
 	if err := wait.Receive(t, "the daemon ends", result); err == nil || !strings.Contains(err.Error(), "starting the metrics server: ") {

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
+	"gridproxy/topology"
+	"gridproxy/topology/excerpt"
 	"gridproxy/topology/manifest"
 	"gridproxy/topology/watch"
 
@@ -35,84 +38,92 @@ func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 	return nil
 }
 
-// connect makes the daemon's source and, if there is an API server, its recorder. It reads all
+// openSource makes the daemon's source and, if there is an API server, its recorder. It reads all
 // files in the flags, before any setting is changed. One that cannot be read is an error, unless
 // there is a saved state: then it is tried again while the daemon runs. written is
-// driver.Driver.Written.
-func (d *daemon) connect(ctx context.Context, o options.Options, in io.Reader, written func() bool, saved bool) error {
+// driver.Driver.Written; config is apiserver.RestConfig, with the daemon's options.
+func (d *daemon) openSource(ctx context.Context, o options.Options, in io.Reader, written func() bool, config func() (*rest.Config, error)) error {
+	c := watch.Config{
+		Trial: o.ServiceProxyName != "", Written: written, Saved: d.saved, Down: d.reportAPIProxy, Log: d.log,
+		ReconnectGrace: o.ReconnectGrace, ReportHeld: func(held []topology.HeldEndpoint) { d.reportHeld(o.ReconnectGrace, held) },
+	}
+	var err error
 	if len(o.Manifests) > 0 {
-		m := watch.NewManifests(watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, DNS: o.DNS.Enabled, Report: d.reportRead})
-		d.source = m
-		return m.Read()
-	}
-	if err := d.connectTo(ctx, func() (*rest.Config, error) { return apiserver.RestConfig(o, d.log) }, o, written); err != nil {
-		return err
-	}
-	if err := d.cluster.Try(); err != nil && !saved { // with a saved state the Connection logs it and tries again
-		return err
-	}
-	return nil
-}
-
-// connectTo uses one connection for watches and for Events, so that both go to the same API server.
-// config is asked again until the connection can be made. Nothing is read yet.
-func (d *daemon) connectTo(ctx context.Context, config func() (*rest.Config, error), o options.Options, written func() bool) error {
-	if !o.Shadow { // there the proxy that serves the node sends Events
-		var err error
-		if d.events, err = newRecorder(ctx, o.NodeName); err != nil {
-			return err
-		}
-	}
-	d.cluster = watch.NewConnection(watch.ConnectionConfig{Log: d.log, Connect: func() (*watch.Cluster, error) {
-		config, err := config()
-		if err != nil {
-			return nil, err
-		}
-		silence := watch.NewSilence()
-		config.Dial = silence.Dial(config.Dial)
-		shared, err := rest.HTTPClientFor(config)
-		if err != nil {
-			return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
-		}
-		servers := apiserver.RulesConfig(o).APIServers
-		d.reserved.Store(&servers)
-		if d.events != nil {
-			if err := d.events.connect(config, shared); err != nil {
-				return nil, err
+		c.Manifests = watch.ManifestConfig{Paths: o.Manifests, Stdin: in, Node: o.NodeName, DNS: o.DNS.Enabled, Report: manifestReport(d.log)}
+	} else {
+		if !o.Shadow { // there the proxy that serves the node sends Events
+			if d.events, err = newRecorder(ctx, o.NodeName); err != nil {
+				return err
 			}
 		}
-		return watch.NewCluster(watch.ClusterConfig{Rest: config, HTTP: shared, Silence: silence, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, DNS: o.DNS.Enabled, LastKeys: d.saved.LastKeys, Written: written, Log: d.log})
-	}})
-	d.source = d.cluster
-	return nil
+		c.Connect = func() (*watch.Cluster, error) { return d.connect(config, o, written) }
+	}
+	d.source, err = watch.New(c)
+	return err
 }
 
-// reportRead logs the result of reading the manifests, if it differs from the last result.
-func (d *daemon) reportRead(warnings []string, err error) {
-	for _, w := range warnings {
-		d.log.Warn(w)
+// connect makes one connection for watches and for Events, so that both go to the same API server.
+// Nothing is read yet.
+func (d *daemon) connect(config func() (*rest.Config, error), o options.Options, written func() bool) (*watch.Cluster, error) {
+	to, err := config()
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case err != nil:
-		loss := watch.Loss{Since: time.Now(), Reason: err.Error()}
-		if before := d.unreadable.Load(); before != nil {
-			loss.Since = before.Since
+	silence := watch.NewSilence()
+	to.Dial = silence.Dial(to.Dial)
+	shared, err := rest.HTTPClientFor(to)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", to.Host, err)
+	}
+	servers := apiserver.RulesConfig(o).APIServers
+	d.reserved.Store(&servers)
+	if d.events != nil {
+		if err := d.events.connect(to, shared); err != nil {
+			return nil, err
 		}
-		d.unreadable.Store(&loss)
-		d.log.Error("the manifests cannot be read; the last good rules stay in force", "err", err)
-	case d.unreadable.Swap(nil) != nil:
-		d.log.Info("the manifests can be read again; the rules follow them")
+	}
+	return watch.NewCluster(watch.ClusterConfig{
+		Rest: to, HTTP: shared, Silence: silence, Node: o.NodeName, ServiceProxyName: o.ServiceProxyName, DNS: o.DNS.Enabled,
+		LastKeys: d.saved.LastKeys, Written: written, Log: d.log,
+	})
+}
+
+// manifestReport returns what logs the result of reading the manifests, each time that it differs
+// from the last result.
+func manifestReport(log *slog.Logger) func(warnings []string, err error) {
+	failed := false
+	return func(warnings []string, err error) {
+		for _, w := range warnings {
+			log.Warn(w)
+		}
+		switch {
+		case err != nil:
+			log.Error("the manifests cannot be read; the last good rules stay in force", "err", err)
+		case failed:
+			log.Info("the manifests can be read again; the rules follow them")
+		}
+		failed = err != nil
 	}
 }
 
-// lost returns since when and why the source cannot be read. The zero value means that it can.
-func (d *daemon) lost() watch.Loss {
-	switch loss := d.unreadable.Load(); {
-	case d.cluster != nil:
-		return d.cluster.Lost()
-	case loss != nil:
-		return *loss
-	default:
-		return watch.Loss{}
+// reportHeld logs that endpoints are held, and that they are not any more. An Event says the first.
+func (d *daemon) reportHeld(grace time.Duration, held []topology.HeldEndpoint) {
+	if len(held) == 0 {
+		d.log.Info("no endpoint is held any more: each is ready again, is gone, or its --reconnect-grace is over")
+		return
+	}
+	text := fmt.Sprintf("the API server is back, and says that half of this unit or more is not ready: %d endpoints, the first %s of Service %s, are used for up to %s, "+
+		"until they are ready again, terminating or deleted; see --reconnect-grace", len(held), held[0].Addr, held[0].Service, grace)
+	d.log.Warn(text)
+	if d.events != nil {
+		d.events.onNode(d.node, "EndpointsHeld", text)
+	}
+}
+
+// reportAPIProxy makes an Event of a node-local API proxy that does not answer.
+func (d *daemon) reportAPIProxy(addr netip.AddrPort, err error) {
+	if d.events != nil {
+		d.events.onNode(d.node, "APIProxyDown", excerpt.Message(fmt.Sprintf("the node-local API proxy %s does not answer (%v): default/kubernetes leads to the API servers until it does; "+
+			"start it, or remove annotation %s of the EndpointSlice", addr, err, topology.AnnotationLocalEndpoint)))
 	}
 }

@@ -17,10 +17,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/integration/env/wait"
+	"gridproxy/topology"
 
 	"k8s.io/client-go/rest"
 )
@@ -82,10 +84,7 @@ func daemonOf(t *testing.T, servers ...*answering) *daemon {
 	config.ServerName = "example.com" // the name in httptest's certificate
 	ctx, stop := context.WithCancel(t.Context())
 	d := &daemon{log: slog.New(slog.DiscardHandler), node: "n1"}
-	if err := d.connectTo(ctx, func() (*rest.Config, error) { return config, nil }, options.Options{NodeName: "n1"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.cluster.Try(); err != nil {
+	if err := d.openSource(ctx, options.Options{NodeName: "n1"}, nil, nil, func() (*rest.Config, error) { return config, nil }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.events.close)
@@ -133,8 +132,9 @@ func TestServerOfErrorsIsLeft(t *testing.T) {
 func TestReservedLater(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	o := options.Options{NodeName: "n1", Kubeconfig: file}
-	d := &daemon{log: slog.New(slog.DiscardHandler), node: "n1"}
-	if err := d.connect(t.Context(), o, nil, nil, true); err != nil {
+	log := slog.New(slog.DiscardHandler)
+	d := &daemon{log: log, node: "n1", saved: topology.Snapshot{Saved: time.Now()}}
+	if err := d.openSource(t.Context(), o, nil, nil, func() (*rest.Config, error) { return apiserver.RestConfig(o, log) }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.events.close)
@@ -157,16 +157,16 @@ clusters: [{name: c, cluster: {server: "http://192.0.2.9:6443"}}], contexts: [{n
 // TestRecoveredManifestsAreLogged: one log line says that manifests can be read again.
 func TestRecoveredManifestsAreLogged(t *testing.T) {
 	var text bytes.Buffer
-	d := &daemon{log: slog.New(slog.NewTextHandler(&text, nil))}
+	report := manifestReport(slog.New(slog.NewTextHandler(&text, nil)))
 	const again = "the manifests can be read again"
-	d.reportRead([]string{"a warning"}, nil)
-	d.reportRead(nil, errors.New("a.yaml: is empty"))
-	d.reportRead(nil, errors.New("b.yaml: is empty"))
+	report([]string{"a warning"}, nil)
+	report(nil, errors.New("a.yaml: is empty"))
+	report(nil, errors.New("b.yaml: is empty"))
 	if n := strings.Count(text.String(), again); n != 0 {
 		t.Errorf("recovered %d times before it did:\n%s", n, text.String())
 	}
-	d.reportRead([]string{"a warning"}, nil)
-	d.reportRead(nil, nil)
+	report([]string{"a warning"}, nil)
+	report(nil, nil)
 	if n := strings.Count(text.String(), again); n != 1 {
 		t.Errorf("recovered %d times, want 1:\n%s", n, text.String())
 	}

@@ -34,19 +34,14 @@ func (d *daemon) newPublisher(o options.Options, kernel driver.Running, healthz 
 		Node:     o.NodeName,
 		Services: m.Services,
 		Checks:   healthz.Checks,
-		Lost:     d.lost,
+		Lost:     d.source.Lost,
+		HeldBack: d.source.Holding,
+		Held:     d.source.Held,
+
+		APIProxies: d.source.Answers,
 	}
-	if d.cluster != nil {
+	if d.source.On().APIServer {
 		config.Daemon.Source = status.SourceAPIServer
-	}
-	if d.hold != nil {
-		config.HeldBack = d.hold.Holding
-	}
-	if d.grace != nil {
-		config.Held = d.grace.Held
-	}
-	if d.prober != nil {
-		config.APIProxies = d.prober.Answers
 	}
 	if d.dns != nil {
 		config.DNS = d.dns.Paths

@@ -26,7 +26,7 @@ type NodeConfig struct {
 	Options   options.DNS
 	Topology  topology.Config
 	NodeName  string
-	Source    *watch.Fork            // Second belongs to the Node
+	Source    *watch.Chain           // Second belongs to the Node
 	SavedKeys map[types.UID][]string // the topology keys that a daemon before saved
 	Log       *slog.Logger
 
