@@ -40,8 +40,7 @@ type Config struct {
 	Down  func(netip.AddrPort, error)
 	Probe func(context.Context, netip.AddrPort) error // nil = connect
 
-	Now func() time.Time // nil = time.Now
-	Log *slog.Logger     // nil = none
+	Log *slog.Logger // nil = none
 }
 
 // Chain is the Source of the daemon. What a Connection or Manifests know passes through the parts
@@ -49,7 +48,7 @@ type Config struct {
 // one with Second. Its methods are safe for concurrent use, and only Snapshot waits for the kernel.
 type Chain struct {
 	config        Config
-	source        input
+	source        Source
 	api           apiServer // the source; nil = it is not an API server
 	prober        *Prober   // nil = it is off
 	first, second pulse
@@ -61,16 +60,28 @@ type Chain struct {
 	alarm *time.Timer // for the time at which a part must decide again; nil = no part had to yet
 }
 
-// input is what a Chain reads.
-type input interface {
-	Source
+// Source keeps a Snapshot current.
+type Source interface {
+	// Run watches until ctx ends. It returns early only if it cannot continue. An unavailable API
+	// server is not such a case.
+	Run(ctx context.Context) error
+
+	// Snapshot returns the state of the cluster now. It is false until Services,
+	// EndpointSlices and the Nodes that count have all been read once. LastKeys and Host are left to
+	// the caller.
+	Snapshot() (topology.Snapshot, bool)
+
+	// Changed receives after something in the Snapshot changed; many changes may be one
+	// receive.
+	Changed() <-chan struct{}
+
 	// Lost returns since when, and why, the source cannot be read; zero = it can be.
 	Lost() Loss
 }
 
-// apiServer is an input that is an API server; a Connection is one.
+// apiServer is a Source that is an API server; a Connection is one.
 type apiServer interface {
-	input
+	Source
 	// Listed returns what was listed last. It may be ahead of the Snapshot, never behind it.
 	Listed() Listed
 	// Losses returns the present loss of EndpointSlices, and the last one that has ended.
@@ -80,12 +91,12 @@ type apiServer interface {
 
 // parts decide one after the other. They are values: what one decides is another value.
 type parts struct {
-	hold       hold
-	remembered remembered
-	grace      grace
+	hold       Hold
+	remembered Remembered
+	grace      Grace
 }
 
-// Facts are what hold, remembered and grace decide from.
+// Facts are what Hold, Remembered and Grace decide from.
 type Facts struct {
 	Now      time.Time
 	Snapshot *topology.Snapshot // of the source, or of the part before; nil = there is none yet
@@ -113,13 +124,16 @@ func New(c Config) (*Chain, error) {
 	return newChain(c, connection), err
 }
 
-func newChain(c Config, source input) *Chain {
+func newChain(c Config, source Source) *Chain {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.Written == nil {
 		c.Written = func() bool { return false }
+	}
+	if c.Probe == nil {
+		c.Probe = connect
+	}
+	if c.Down == nil {
+		c.Down = func(netip.AddrPort, error) {}
 	}
 	c.Written = sync.OnceValue(c.Written)
 	chain := &Chain{config: c, source: source, first: newPulse(), second: newPulse()}
@@ -127,11 +141,11 @@ func newChain(c Config, source input) *Chain {
 	if !c.Saved.Saved.IsZero() {
 		saved = &c.Saved
 	}
-	chain.parts.remembered = remembered{saved: saved, from: c.Now().Add(rememberedAfter)}
+	chain.parts.remembered = Remembered{saved: saved, from: time.Now().Add(rememberedAfter)}
 	if api, is := source.(apiServer); is {
 		chain.api = api
-		chain.parts.hold = hold{limit: HoldLimit, nodesOnly: c.Trial, saved: HasAPIServer(c.Saved.Services)}
-		chain.parts.grace = grace{limit: c.ReconnectGrace, saved: saved}
+		chain.parts.hold = Hold{limit: HoldLimit, nodesOnly: c.Trial, saved: HasAPIServer(c.Saved.Services)}
+		chain.parts.grace = Grace{limit: c.ReconnectGrace, saved: saved}
 	}
 	if !c.Trial {
 		chain.prober = newProber(c, chain.send)
@@ -149,9 +163,6 @@ func (c *Chain) Run(ctx context.Context) error {
 	err := forward(ctx, c.source, c.send)
 	cancel()
 	probing.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.setAlarm(time.Time{})
 	return err
 }
 
@@ -199,7 +210,7 @@ func (c *Chain) facts() Facts {
 		f.Listed = c.api.Listed() // after the Snapshot: what it misses is missing here too
 		f.Loss, f.LastLoss = c.api.Losses()
 	}
-	f.Now = c.config.Now()
+	f.Now = time.Now()
 	return f
 }
 
@@ -209,16 +220,11 @@ func (c *Chain) takeOver(after parts, again time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.parts = after
-	c.setAlarm(again)
-}
-
-// setAlarm replaces the alarm. mu is held.
-func (c *Chain) setAlarm(at time.Time) {
 	if c.alarm != nil {
 		c.alarm.Stop()
 	}
-	if !at.IsZero() {
-		c.alarm = time.AfterFunc(at.Sub(c.config.Now()), c.send)
+	if !again.IsZero() {
+		c.alarm = time.AfterFunc(time.Until(again), c.send)
 	}
 }
 
@@ -236,7 +242,7 @@ func (c *Chain) report(before, after parts) {
 	}
 	switch was, is := before.remembered.inUse(), after.remembered.inUse(); {
 	case is && !was:
-		age := max(c.config.Now().Sub(saved), 0).Round(time.Second) // the clock may be wrong after a boot
+		age := max(time.Since(saved), 0).Round(time.Second) // the clock may be wrong after a boot
 		log.Warn("the API server has not been read yet: the saved state is in force until then", "saved", saved, "age", age)
 	case was && !is:
 		log.Info("the API server has been read; it takes the place of the saved state", "saved", saved)
@@ -271,7 +277,7 @@ func (c *Chain) Holding() bool { return c.now().hold.held }
 func (c *Chain) InUse() bool { return c.now().remembered.inUse() }
 
 // Held returns the endpoints that are held now.
-func (c *Chain) Held() []topology.HeldEndpoint { return c.now().grace.waves.Held(c.config.Now()) }
+func (c *Chain) Held() []topology.HeldEndpoint { return c.now().grace.waves.Held(time.Now()) }
 
 // Answers returns the API proxies that are named now, each with whether it answers.
 func (c *Chain) Answers() topology.ProbedProxies {

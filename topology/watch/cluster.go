@@ -247,5 +247,3 @@ func (c *Cluster) Lost() Loss {
 func (c *Cluster) Losses() (now Loss, last PastLoss) {
 	return c.silence.extend(c.sliceAway.now(), c.sliceAway.last(), time.Now())
 }
-
-var _ Source = (*Cluster)(nil)

@@ -3,8 +3,8 @@
 //
 // Where to look:
 //
-//   - what a Source is: source.go; that of the daemon, which others pass through, and how changes
-//     are passed on: chain.go; two followers of a Source: fork.go
+//   - what a Source is, that of the daemon, its parts and their order, its two followers, and how
+//     changes are passed on: chain.go
 //   - which objects are read from the API server: cluster.go, and how they are requested:
 //     access.go, client.go; when a connection that cannot be made is tried again: connection.go
 //     (at the start), reconnect.go (one request)

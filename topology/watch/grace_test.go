@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -28,42 +27,17 @@ func oneEndpoint(ready bool) topology.Snapshot {
 	}
 }
 
-// awayNow is an API server that is away at times.
-type awayNow struct {
-	now  Loss
-	last PastLoss
-}
-
-func (a *awayNow) outages() (Loss, PastLoss) { return a.now, a.last }
-
-// goAway loses the API server for that long.
-func (a *awayNow) goAway(long time.Duration) {
-	a.now = Loss{Since: time.Now()}
-	time.Sleep(long)
-	a.now, a.last = Loss{}, PastLoss{Since: a.now.Since, End: time.Now()}
-}
-
-// graceful runs a Grace of a minute until the test ends. reports gets what it reports.
-func graceful(t *testing.T) (g *Grace, source *laterSource, api *awayNow, reports *[]string) {
+// graceful runs a Chain with a grace of a minute until the test ends. reports gets what it reports.
+func graceful(t *testing.T, saved topology.Snapshot) (g *Chain, api *scriptedAPI, reports *[]string) {
 	t.Helper()
-	source, api, reports = &laterSource{changed: newPulse()}, &awayNow{}, &[]string{}
-	g = NewGrace(source, GraceConfig{Grace: time.Minute, Losses: api.outages, Report: func(held []topology.HeldEndpoint) {
+	api, reports = newScriptedAPI(), &[]string{}
+	return startChain(t, Config{ReconnectGrace: time.Minute, Saved: saved, ReportHeld: func(held []topology.HeldEndpoint) {
 		*reports = append(*reports, fmt.Sprint(len(held)))
-	}})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- g.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return g, source, api, reports
+	}}, api), api, reports
 }
 
 // wantReady wants whether the endpoint is ready in the Snapshot now.
-func wantReady(t *testing.T, g *Grace, want bool) {
+func wantReady(t *testing.T, g *Chain, want bool) {
 	t.Helper()
 	s, ok := g.Snapshot()
 	if !ok || s.Slices[0].Endpoints[0].Ready != want {
@@ -76,12 +50,12 @@ func wantReady(t *testing.T, g *Grace, want bool) {
 func TestGrace(t *testing.T) {
 	for long, held := range map[time.Duration]bool{longCut - time.Second: false, longCut: true, time.Hour: true} {
 		synctest.Test(t, func(t *testing.T) {
-			g, source, api, reports := graceful(t)
+			g, api, reports := graceful(t, topology.Snapshot{})
 			up, down := oneEndpoint(true), oneEndpoint(false)
-			source.give(&up)
+			api.give(&up)
 			wantReady(t, g, true)
-			api.goAway(long)
-			source.give(&down)
+			goAway(api, long)
+			api.give(&down)
 			synctest.Wait()
 			<-g.Changed()
 			wantReady(t, g, held)
@@ -103,13 +77,13 @@ func TestGrace(t *testing.T) {
 // TestGraceBeforeTheEndIsKnown: slices may be read again before the last other kind is.
 func TestGraceBeforeTheEndIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, source, api, _ := graceful(t)
+		g, api, _ := graceful(t, topology.Snapshot{})
 		up, down := oneEndpoint(true), oneEndpoint(false)
-		source.give(&up)
+		api.give(&up)
 		wantReady(t, g, true)
-		api.now = Loss{Since: time.Now()}
+		api.loss = Loss{Since: time.Now()}
 		time.Sleep(time.Minute)
-		source.give(&down)
+		api.give(&down)
 		wantReady(t, g, true)
 	})
 }
@@ -117,14 +91,14 @@ func TestGraceBeforeTheEndIsKnown(t *testing.T) {
 // TestGraceIsNotForLater: an endpoint that fails long after a cut is not held.
 func TestGraceIsNotForLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, source, api, _ := graceful(t)
+		g, api, _ := graceful(t, topology.Snapshot{})
 		up, down := oneEndpoint(true), oneEndpoint(false)
-		source.give(&up)
+		api.give(&up)
 		wantReady(t, g, true)
-		api.goAway(time.Minute)
+		goAway(api, time.Minute)
 		wantReady(t, g, true)
 		time.Sleep(topology.WaveWindow + time.Second)
-		source.give(&down)
+		api.give(&down)
 		wantReady(t, g, false)
 	})
 }
@@ -135,14 +109,13 @@ func TestGraceIsNotForLater(t *testing.T) {
 func TestGraceAfterRestart(t *testing.T) {
 	for missed, held := range map[bool]bool{false: false, true: true} {
 		synctest.Test(t, func(t *testing.T) {
-			source, api := &laterSource{changed: newPulse()}, &awayNow{}
 			saved, down := oneEndpoint(true), oneEndpoint(false)
 			saved.Saved = moment
-			g := NewGrace(source, GraceConfig{Grace: time.Minute, Losses: api.outages, Saved: saved})
+			g, api, _ := graceful(t, saved)
 			if missed {
-				api.goAway(time.Second)
+				goAway(api, time.Second)
 			}
-			source.give(&down)
+			api.give(&down)
 			wantReady(t, g, held)
 			time.Sleep(time.Minute)
 			wantReady(t, g, false)
@@ -153,20 +126,19 @@ func TestGraceAfterRestart(t *testing.T) {
 // TestGraceAfterSavedState: the first Snapshot of the cluster after a saved one may bring a wave.
 func TestGraceAfterSavedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, source, _, _ := graceful(t)
 		saved, down := oneEndpoint(true), oneEndpoint(false)
 		saved.Saved = moment
-		source.give(&saved)
+		g, api, _ := graceful(t, saved)
 		wantReady(t, g, true)
-		source.give(&down)
+		api.give(&down)
 		wantReady(t, g, true)
 		time.Sleep(time.Minute)
 		wantReady(t, g, false)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		g, source, _, _ := graceful(t)
+		g, api, _ := graceful(t, topology.Snapshot{})
 		down := oneEndpoint(false)
-		source.give(&down)
+		api.give(&down)
 		wantReady(t, g, false)
 	})
 }

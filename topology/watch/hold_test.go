@@ -2,18 +2,13 @@ package watch
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"gridproxy/topology"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // look is one Snapshot: after how long, and what was listed.
@@ -30,75 +25,51 @@ func TestHoldDecides(t *testing.T) {
 	without := func(change func(*Listed)) Listed { l := all; change(&l); return l }
 	noService, noSlice := without(func(l *Listed) { l.Service = false }), without(func(l *Listed) { l.Slice = false })
 	noNodes := without(func(l *Listed) { l.NodesLost = true })
-	written := expectation{expected: Listed{Service: true}}
 	for _, test := range []struct {
-		name  string
-		start expectation
-		looks []look
+		name    string
+		written bool
+		looks   []look
 	}{
-		{"a cluster without it, on a new node", expectation{}, []look{{0, none, false}, {m, none, false}, {10 * m, none, false}}},
-		{"it was seen, and is gone", expectation{}, []look{{0, all, false}, {m, none, true}, {6*m - 1, none, true}, {6 * m, none, false}, {60 * m, none, false}}},
-		{"only the Service is gone", expectation{}, []look{{0, all, false}, {m, noService, true}, {6 * m, noService, false}}},
-		{"it comes back", expectation{}, []look{{0, all, false}, {m, noService, true}, {m + 10*s, all, false}, {m + 20*s, all, false}}},
-		{"it goes again after it came back", expectation{}, []look{{0, all, false}, {m, noService, true}, {3 * m, all, false}, {5 * m, noService, true}, {10*m - 1, noService, true}, {10 * m, noService, false}}},
-		{"it goes again after the limit was over", expectation{}, []look{{0, all, false}, {m, none, true}, {6 * m, none, false}, {7 * m, all, false}, {8 * m, none, true}}},
-		{"the limit is one for all that is missing", expectation{}, []look{{0, all, false}, {m, noSlice, true}, {2 * m, noNodes, true}, {3 * m, none, true}, {6 * m, none, false}}},
-		{"the kernel holds rules of ours", written, []look{{0, none, true}, {5*m - 1, none, true}, {5 * m, none, false}, {20 * m, none, false}}},
-		{"rules of ours, and it appears late", written, []look{{0, none, true}, {s, Listed{Service: true}, false}}},
-		{"EndpointSlices are listed first", expectation{}, []look{{0, all, false}, {s, noSlice, true}, {2 * s, all, false}}},
-		{"Nodes are listed first", expectation{}, []look{{0, all, false}, {s, noNodes, true}}},
-		{"an API server that makes no EndpointSlice", expectation{}, []look{{0, noSlice, false}, {s, noSlice, false}, {2 * s, all, false}, {3 * s, noSlice, true}}},
-		{"Nodes come back", expectation{}, []look{{0, all, false}, {s, noNodes, true}, {2 * s, all, false}, {3 * s, noNodes, true}}},
+		{"a cluster without it, on a new node", false, []look{{0, none, false}, {m, none, false}, {10 * m, none, false}}},
+		{"it was seen, and is gone", false, []look{{0, all, false}, {m, none, true}, {6*m - 1, none, true}, {6 * m, none, false}, {60 * m, none, false}}},
+		{"only the Service is gone", false, []look{{0, all, false}, {m, noService, true}, {6 * m, noService, false}}},
+		{"it comes back", false, []look{{0, all, false}, {m, noService, true}, {m + 10*s, all, false}, {m + 20*s, all, false}}},
+		{"it goes again after it came back", false, []look{{0, all, false}, {m, noService, true}, {3 * m, all, false}, {5 * m, noService, true}, {10*m - 1, noService, true}, {10 * m, noService, false}}},
+		{"it goes again after the limit was over", false, []look{{0, all, false}, {m, none, true}, {6 * m, none, false}, {7 * m, all, false}, {8 * m, none, true}}},
+		{"the limit is one for all that is missing", false, []look{{0, all, false}, {m, noSlice, true}, {2 * m, noNodes, true}, {3 * m, none, true}, {6 * m, none, false}}},
+		{"the kernel holds rules of ours", true, []look{{0, none, true}, {5*m - 1, none, true}, {5 * m, none, false}, {20 * m, none, false}}},
+		{"rules of ours, and it appears late", true, []look{{0, none, true}, {s, Listed{Service: true}, false}}},
+		{"EndpointSlices are listed first", false, []look{{0, all, false}, {s, noSlice, true}, {2 * s, all, false}}},
+		{"Nodes are listed first", false, []look{{0, all, false}, {s, noNodes, true}}},
+		{"an API server that makes no EndpointSlice", false, []look{{0, noSlice, false}, {s, noSlice, false}, {2 * s, all, false}, {3 * s, noSlice, true}}},
+		{"Nodes come back", false, []look{{0, all, false}, {s, noNodes, true}, {2 * s, all, false}, {3 * s, noNodes, true}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			state := test.start
+			h, good := Hold{limit: HoldLimit}, (*topology.Snapshot)(nil)
 			for i, l := range test.looks {
-				var held bool
-				if state, held = state.next(begin.Add(l.after), l.listed, HoldLimit); held != l.held {
-					t.Errorf("look %d after %s: held %v, want %v", i, l.after, held, l.held)
+				f := Facts{Now: begin.Add(l.after), Snapshot: &topology.Snapshot{}, Listed: l.listed, Written: func() bool { return test.written }}
+				after, s, wake := h.Next(f)
+				if !l.held {
+					good = f.Snapshot
 				}
+				if after.held != l.held || s != good || wake.After(f.Now) != l.held {
+					t.Errorf("look %d after %s: held %v until %s, want %v", i, l.after, after.held, wake, l.held)
+				}
+				h = after
 			}
 		})
 	}
 }
 
-// scripted is a Source whose Snapshot a test sets.
-type scripted struct {
-	now     topology.Snapshot
-	whole   bool
-	lost    bool // the Nodes
-	changed pulse
-}
-
-func (s *scripted) Run(ctx context.Context) error       { <-ctx.Done(); return nil }
-func (s *scripted) Snapshot() (topology.Snapshot, bool) { return s.now, s.whole }
-func (s *scripted) Changed() <-chan struct{}            { return s.changed }
-
-func (s *scripted) set(services ...string) {
-	s.now, s.whole = topology.Snapshot{}, true
-	for _, full := range services {
-		namespace, name, _ := strings.Cut(full, "/")
-		s.now.Services = append(s.now.Services, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
-	}
-}
-
-// Listed is what the Snapshot holds.
-func (s *scripted) Listed() Listed {
-	return Listed{Service: slices.ContainsFunc(s.now.Services, func(svc *corev1.Service) bool {
-		return svc.Namespace+"/"+svc.Name == apiServerKey
-	}), NodesLost: s.lost}
-}
-
 // TestHoldNodesOnly: a proxy beside another one is not handed default/kubernetes, and expects its
 // Nodes.
 func TestHoldNodesOnly(t *testing.T) {
-	s := &scripted{changed: newPulse()}
-	h := NewHold(s, HoldConfig{NodesOnly: true, Written: func() bool { return true }})
-	s.set("default/web")
-	for lost, held := range map[bool]bool{false: false, true: true} {
-		s.lost = lost
-		if _, _ = h.Snapshot(); h.Holding() != held {
-			t.Errorf("Nodes lost %v: held back %v", lost, h.Holding())
+	s := newScriptedAPI()
+	h := newChain(Config{Trial: true, Written: func() bool { return true }}, s)
+	s.give(listing("default/web"))
+	for _, s.nodesLost = range []bool{false, true} {
+		if _, _ = h.Snapshot(); h.Holding() != s.nodesLost {
+			t.Errorf("Nodes lost %v: held back %v", s.nodesLost, h.Holding())
 		}
 	}
 }
@@ -114,13 +85,16 @@ func servicesOf(s topology.Snapshot) string {
 // TestHold: while a Snapshot is held back the one from before stays, and each transition is
 // logged once.
 func TestHold(t *testing.T) {
-	source := &scripted{changed: newPulse()}
-	now := time.Now()
+	synctest.Test(t, testHold)
+}
+
+func testHold(t *testing.T) {
+	source := newScriptedAPI()
 	var log bytes.Buffer
-	h := NewHold(source, HoldConfig{
-		Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	h := newChain(Config{
+		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 		Written: func() bool { t.Error("the kernel is asked although the Service is there"); return true },
-	})
+	}, source)
 	expect := func(when, want string, whole, holding bool, lines int) {
 		t.Helper()
 		for range 2 {
@@ -131,18 +105,18 @@ func TestHold(t *testing.T) {
 		}
 	}
 	expect("before anything was read", "", false, false, 0)
-	source.set("a/web", "default/kubernetes", "z/web")
+	source.give(listing("a/web", "default/kubernetes", "z/web"))
 	expect("at first", "a/web default/kubernetes z/web", true, false, 0)
-	source.set("a/other")
+	source.give(listing("a/other"))
 	expect("without it", "a/web default/kubernetes z/web", true, true, 1)
-	source.set()
-	now = now.Add(HoldLimit - 1)
+	source.give(listing())
+	time.Sleep(HoldLimit - 1)
 	expect("shortly before the limit", "a/web default/kubernetes z/web", true, true, 1)
-	source.set("default/kubernetes")
+	source.give(listing("default/kubernetes"))
 	expect("when it is back", "default/kubernetes", true, false, 2)
-	source.set("default/kubernetes2", "kubernetes/default")
+	source.give(listing("default/kubernetes2", "kubernetes/default"))
 	expect("without it again", "default/kubernetes", true, true, 3)
-	now = now.Add(HoldLimit)
+	time.Sleep(HoldLimit)
 	expect("after the limit", "default/kubernetes2 kubernetes/default", true, false, 4)
 }
 
@@ -151,27 +125,19 @@ func TestHold(t *testing.T) {
 func TestHoldAtStart(t *testing.T) {
 	for _, written := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			source := &scripted{changed: newPulse()}
-			asked := 0
-			h := NewHold(source, HoldConfig{Written: func() bool { asked++; return written }, Limit: HoldLimit})
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- h.Run(ctx) }()
-			source.set("a/web")
+			source, asked := newScriptedAPI(), 0
+			h := startChain(t, Config{Written: func() bool { asked++; return written }}, source)
+			source.give(listing("a/web"))
 			if s, whole := h.Snapshot(); whole == written || whole != (servicesOf(s) == "a/web") {
 				t.Errorf("rules of ours %v: %q, whole %v", written, servicesOf(s), whole)
 			}
-			if written {
-				<-h.Changed() // the end of the limit
-			}
+			wantChanged(t, h, true)
+			time.Sleep(HoldLimit - 1)
+			wantChanged(t, h, false)
+			time.Sleep(1)
+			wantChanged(t, h, written) // the end of the limit
 			if s, whole := h.Snapshot(); !whole || servicesOf(s) != "a/web" || asked != 1 {
 				t.Errorf("rules of ours %v, after the limit: %q, whole %v, asked %d times", written, servicesOf(s), whole, asked)
-			}
-			source.changed.send()
-			<-h.Changed()
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
 			}
 		})
 	}

@@ -8,6 +8,30 @@ import (
 // apiServerKey is Service default/kubernetes, and its EndpointSlice, in a store.
 const apiServerKey = corev1.NamespaceDefault + "/kubernetes"
 
+// Listed are objects that every API server has.
+type Listed struct {
+	Service bool // default/kubernetes
+	Slice   bool // the EndpointSlice default/kubernetes, which the API server makes too
+
+	// NodesLost: this Node, or all of several Nodes of its unit, were listed before and are missing
+	// now. An event that deletes this Node is no such case.
+	NodesLost bool
+}
+
+// lacks returns the first object that is expected and not listed; "" = no object is missing.
+func (expected Listed) lacks(listed Listed) string {
+	switch {
+	case expected.Service && !listed.Service:
+		return "Service default/kubernetes"
+	case expected.Slice && !listed.Slice:
+		return "EndpointSlice default/kubernetes"
+	case listed.NodesLost:
+		return "this Node, or the other Nodes of its unit"
+	default:
+		return ""
+	}
+}
+
 // Listed returns what the stores contain. A new list replaces a store as a whole, and the
 // events for removed objects follow. A Snapshot depends on these events, so it may show an
 // intermediate state.
@@ -59,4 +83,4 @@ func (c *collection[T, P]) stores(key string) bool {
 	return err == nil && found
 }
 
-var _ Lists = (*Cluster)(nil)
+var _ apiServer = (*Cluster)(nil)

@@ -162,4 +162,4 @@ func (m *Manifests) Snapshot() (topology.Snapshot, bool) {
 // Changed receives after a read that changed something.
 func (m *Manifests) Changed() <-chan struct{} { return m.changed }
 
-var _ input = (*Manifests)(nil)
+var _ Source = (*Manifests)(nil)

@@ -28,6 +28,9 @@ type Loss struct {
 	Reason string
 }
 
+// PastLoss is a time without API server that is over.
+type PastLoss struct{ Since, End time.Time }
+
 // now returns the present Loss; zero = the API server answers.
 func (o *outage) now() Loss {
 	if l := o.loss.Load(); l != nil {

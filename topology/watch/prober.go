@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
@@ -20,24 +19,12 @@ const (
 	maxProbed   = 4               // API proxies: a node has one for each address family
 )
 
-// ProberConfig says how API proxies are probed.
-type ProberConfig struct {
-	Probe func(context.Context, netip.AddrPort) error // nil = connect
-	Log   *slog.Logger                                // nil = none
-
-	// Down is called when one does not answer any more, or did not from the start. It must not block.
-	// nil = nothing is called.
-	Down func(netip.AddrPort, error)
-}
-
-// Prober is a Source that finds out which node-local API proxies answer, of those that its Snapshot
-// names (Snapshot.APIProxies). The first Snapshot waits for the first probes, for probeLimit at
-// most. A proxy that is named later does not answer until a probe has succeeded.
+// Prober finds out which node-local API proxies answer, of those that a Snapshot names
+// (Snapshot.APIProxies). The first Snapshot waits for the first probes, for probeLimit at most. A
+// proxy that is named later does not answer until a probe has succeeded. Safe for concurrent use.
 type Prober struct {
-	config  ProberConfig
-	source  Source
-	pulse   pulse
-	changed func() // when a proxy begins or ceases to answer
+	config  Config
+	changed func() // is called when a proxy begins or ceases to answer
 	named   pulse  // other proxies than before
 
 	mu      sync.Mutex
@@ -47,63 +34,20 @@ type Prober struct {
 	begun   bool                          // there was a Snapshot
 }
 
-// NewProber makes the Source.
-func NewProber(s Source, c ProberConfig) *Prober {
-	if c.Probe == nil {
-		c.Probe = connect
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Down == nil {
-		c.Down = func(netip.AddrPort, error) {}
-	}
-	changed := newPulse()
-	return &Prober{config: c, source: s, pulse: changed, changed: changed.send, named: newPulse(), probes: map[netip.AddrPort]proxyProbe{}, answers: topology.ProbedProxies{}}
-}
-
-// newProber makes a Prober that calls changed when a proxy begins or ceases to answer.
 func newProber(c Config, changed func()) *Prober {
-	p := NewProber(nil, ProberConfig{Probe: c.Probe, Log: c.Log, Down: c.Down})
-	p.changed = changed
-	return p
+	return &Prober{config: c, changed: changed, named: newPulse(), probes: map[netip.AddrPort]proxyProbe{}, answers: topology.ProbedProxies{}}
 }
 
-// Run runs the source, and probes.
-func (p *Prober) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var probing sync.WaitGroup
-	probing.Go(func() { p.keepProbing(ctx) })
-	err := forward(ctx, p.source, p.pulse.send)
-	cancel()
-	probing.Wait()
-	return err
-}
-
-// Changed receives after a change in the source, and when an API proxy begins or ceases to answer.
-func (p *Prober) Changed() <-chan struct{} { return p.pulse }
-
-// Answers returns the API proxies that are named now, each with whether it answers. Safe for
-// concurrent use.
+// Answers returns the API proxies that are named now, each with whether it answers.
 func (p *Prober) Answers() topology.ProbedProxies {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.answers
 }
 
-// Snapshot returns that of the source, with the API proxies that answer.
-func (p *Prober) Snapshot() (topology.Snapshot, bool) {
-	s, whole := p.source.Snapshot()
-	if !whole {
-		return s, false
-	}
-	s.APIProxies = p.answersFor(s.Slices)
-	return s, true
-}
-
 // answersFor returns which API proxies answer, of those that slices name.
-func (p *Prober) answersFor(slices []*topology.Slice) topology.ProbedProxies {
-	others, first := p.name(topology.APIProxies(slices))
+func (p *Prober) answersFor(all []*topology.Slice) topology.ProbedProxies {
+	others, first := p.name(topology.APIProxies(all))
 	if first {
 		p.probe(context.Background(), p.due())
 	}
@@ -278,5 +222,3 @@ func connect(ctx context.Context, addr netip.AddrPort) error {
 	}
 	return conn.Close()
 }
-
-var _ Source = (*Prober)(nil)

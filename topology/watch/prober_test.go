@@ -55,24 +55,14 @@ func (f *fakeProxies) probe(ctx context.Context, _ netip.AddrPort) error {
 	}
 }
 
-// probing runs a Prober until the test ends.
-func probing(t *testing.T, f *fakeProxies) (*Prober, *laterSource) {
+// probing runs a Chain with a Prober until the test ends.
+func probing(t *testing.T, f *fakeProxies) (*Chain, *scripted) {
 	t.Helper()
-	source := &laterSource{changed: newPulse()}
-	p := NewProber(source, ProberConfig{Probe: f.probe})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return p, source
+	source := newScripted()
+	return startChain(t, Config{Probe: f.probe}, source), source
 }
 
-func wantAnswers(t *testing.T, p *Prober, want topology.ProbedProxies) {
+func wantAnswers(t *testing.T, p *Chain, want topology.ProbedProxies) {
 	t.Helper()
 	s, whole := p.Snapshot()
 	if !whole || s.APIProxies == nil || !maps.Equal(s.APIProxies, want) {
