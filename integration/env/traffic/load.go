@@ -3,7 +3,6 @@ package traffic
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -36,7 +35,10 @@ func Start(rate int, next func(ctx context.Context, w Way) (Ask, error), ways ..
 	l := &Load{pacer: NewPacer(rate), ways: ways, sleep: sleepOnThread, end: end}
 	for i, w := range ways {
 		l.running.Go(func() {
-			err := w.From.Do(func() error { return errors.Join(preferThread(), l.ask(ctx, next, i)) })
+			err := w.From.Do(func() error {
+				preferThread()
+				return l.ask(ctx, next, i)
+			})
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.err = errors.Join(l.err, err)
@@ -75,13 +77,11 @@ func (l *Load) ask(ctx context.Context, next func(context.Context, Way) (Ask, er
 }
 
 // preferThread lets this thread run before all programs that share the machine, because a send that
-// comes late measures nothing. Threads and programs that it starts run as usual.
-func preferThread() error {
+// comes late measures nothing. Threads and programs that it starts run as usual. Where that is not
+// permitted, this thread does too.
+func preferThread() {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
-		return fmt.Errorf("letting the load run before other programs: %w", err)
-	}
-	return nil
+	_ = unix.SchedSetAttr(0, &attr, 0)
 }
 
 // sleepOnThread sleeps in the kernel, which wakes this thread itself. A timer of Go would wait for
