@@ -134,7 +134,7 @@ func TestHoldAtStart(t *testing.T) {
 			wantChanged(t, h, true)
 			time.Sleep(HoldLimit - 1)
 			wantChanged(t, h, false)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			wantChanged(t, h, written) // the end of the limit
 			if s, whole := h.Snapshot(); !whole || servicesOf(s) != "a/web" || asked != 1 {
 				t.Errorf("rules of ours %v, after the limit: %q, whole %v, asked %d times", written, servicesOf(s), whole, asked)
