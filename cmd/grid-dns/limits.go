@@ -38,8 +38,8 @@ const (
 	// leaveDelay is the time from reporting that this server ends until it does: the daemon leads
 	// queries elsewhere meanwhile.
 	leaveDelay = 2 * time.Second
-	// leaveAloneDelay is the same if no daemon reads the report, such as while both are removed. Queries
-	// come for as long as the kernel holds what was led: 30 s.
+	// leaveAloneDelay is the same if no daemon reads the report, such as while both are removed.
+	// Queries come for as long as the kernel holds what was led: 30 s.
 	leaveAloneDelay = 31 * time.Second
 	// endTimeout bounds how long the process runs after SIGTERM.
 	endTimeout = leaveAloneDelay + 7*time.Second

@@ -3,8 +3,9 @@
 // show it. It decides nothing about them.
 //
 // Where to look: reconciler.go, what is observed; uses.go, which label keys Grids and Services
-// name; execution.go, how steps are executed; metrics.go; limits.go, times. Package written knows which objects are
-// stale. Which labels, annotations and taints a NodeUnit writes is decided in package assign.
+// name; execution.go, how steps are executed; metrics.go; limits.go, times. Package written knows
+// which objects are stale. Which labels, annotations and taints a NodeUnit writes is decided in
+// package assign.
 //
 // Invariant: a Node is written only where it differs. One forced apply carries the labels and
 // annotations of all units that hold the Node, with metadata.uid, so that it never creates a Node.

@@ -199,7 +199,8 @@ func (n *siteNode) checkConnected(ctx context.Context, now knownCluster) error {
 	return err
 }
 
-// oneDiff is how long one diff waits. It is well below waitTimeout, so that what differs is printed.
+// oneDiff is how long one diff waits. It is well below waitTimeout, so that what differs is
+// printed.
 const oneDiff = "20s"
 
 // clean waits until the daemon has read the API server, and diff finds nothing. After a restart

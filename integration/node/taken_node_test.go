@@ -65,7 +65,8 @@ func (w *takenNode) addService(s subject, number int) {
 	}
 }
 
-// letKubeProxyWrite runs kube-proxy until its rules hold every Service, then ends it as a rollout does.
+// letKubeProxyWrite runs kube-proxy until its rules hold every Service, then ends it as a rollout
+// does.
 func (w *takenNode) letKubeProxyWrite() {
 	w.t.Helper()
 	proxy := w.kubeProxy()

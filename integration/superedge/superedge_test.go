@@ -197,8 +197,8 @@ func guide() document.Document {
 	return document.Document{Path: "../../docs/migrate-from-superedge.md"}
 }
 
-// shell is where the commands of the document are run: in a folder that has what the repository has, with kubectl and
-// grid-controller in PATH.
+// shell is where the commands of the document are run: in a folder that has what the repository
+// has, with kubectl and grid-controller in PATH.
 type shell struct {
 	document.Shell
 	controller string

@@ -181,8 +181,8 @@ func (ks *kernelState) leaveOut(b render.Block) {
 	}
 }
 
-// writeLarge writes what is left of want in chunks, after c. With pause it writes one chunk and asks
-// to be called again, so that newer changes of others do not wait.
+// writeLarge writes what is left of want in chunks, after c. With pause it writes one chunk and
+// asks to be called again, so that newer changes of others do not wait.
 func (k *familySyncer) writeLarge(ctx context.Context, want render.Desired, c rules.Changes) (rules.Changes, error) {
 	for !holdsServices(k.last, want) {
 		next, left, ended := k.towards(want, k.chunks.size)

@@ -213,8 +213,8 @@ func TestAllAtOnceWithoutPause(t *testing.T) {
 	wantEqual(t, t, b, want)
 }
 
-// TestOnePortOfManyChains: one port with more endpoints than createMax is written in batches, and its
-// entry last.
+// TestOnePortOfManyChains: one port with more endpoints than createMax is written in batches, and
+// its entry last.
 func TestOnePortOfManyChains(t *testing.T) {
 	private(t)
 	b, sent := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)

@@ -12,8 +12,8 @@
 //   - what the kernel holds: kernel.go, kernel_state.go; one chain of it: chain_state.go; jumps
 //     from built-in chains: jumps.go; surplus copies of them: surplus.go; a table that cannot be
 //     read: unreadable.go
-//   - the tools: tools.go, limits.go; which variant: detect.go; iptables-restore: restore.go; iptables-save:
-//     save.go; iptables: command.go; nf_tables and counters by netlink: nft.go
+//   - the tools: tools.go, limits.go; which variant: detect.go; iptables-restore: restore.go;
+//     iptables-save: save.go; iptables: command.go; nf_tables and counters by netlink: nft.go
 //   - what gridproxy diff prints, in which order: difference.go; the lines of one chain:
 //     recorded_state.go
 //   - Services that the kernel refuses: package refusal

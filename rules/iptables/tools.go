@@ -69,8 +69,8 @@ func probeVersion(ctx context.Context, tool command, v netfilter.Variant) (versi
 	return found, nil
 }
 
-// refresh opens the kernel again if the programs were replaced. Broken programs are an error, and the
-// rules in force stay.
+// refresh opens the kernel again if the programs were replaced. Broken programs are an error, and
+// the rules in force stay.
 func (k *familySyncer) refresh(ctx context.Context) error {
 	old := k.kernel
 	if old.files == nil || old.files.current(old.variant, old.family) {

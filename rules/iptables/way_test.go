@@ -6,8 +6,8 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// A changed endpoint is written without a read-back. docs/design.md says how the coverage of the two
-// parts shows which files such a change runs.
+// A changed endpoint is written without a read-back. docs/design.md says how the coverage of the
+// two parts shows which files such a change runs.
 func TestWayOfOneEndpoint(t *testing.T) {
 	for _, part := range []string{"start", "change"} {
 		t.Run(part, func(t *testing.T) {

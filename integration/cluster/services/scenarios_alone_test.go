@@ -80,7 +80,8 @@ func deletion(save string) string {
 	return script.String()
 }
 
-// What deletes rules must leave others' rules alone, and delete a chain only when nothing leads to it.
+// What deletes rules must leave others' rules alone, and delete a chain only when nothing leads to
+// it.
 func TestDeletion(t *testing.T) {
 	const save = `# a save
 *nat

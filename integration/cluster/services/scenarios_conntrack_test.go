@@ -209,8 +209,8 @@ func balancerAddrs(w *world, s *corev1.Service) []netip.AddrPort {
 	return at(80, addr)
 }
 
-// TestOtherEnd: of the connections that a server is offered it is the client's, and not one that was given up before;
-// and when that does not come, nothing is waited for beyond the deadline.
+// TestOtherEnd: of the connections that a server is offered it is the client's, and not one that
+// was given up before; and when that does not come, nothing is waited for beyond the deadline.
 func TestOtherEnd(t *testing.T) {
 	server, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -294,8 +294,8 @@ func (c *Cluster) writeKubeletClient() error {
 	return nil
 }
 
-// addrOf is which of the Addrs the n-th API server uses. Endpoints of default/kubernetes differ in their
-// addresses, so where machines join, each server has its own as long as there are some.
+// addrOf is which of the Addrs the n-th API server uses. Endpoints of default/kubernetes differ in
+// their addresses, so where machines join, each server has its own as long as there are some.
 func (c *Cluster) addrOf(n int) int {
 	if !c.options.Machines {
 		return 0

@@ -129,8 +129,8 @@ const containerdVersion = "v2.4.2"
 
 // EnsureNodeRuntime is Ensure for what runs containers on a machine, in the versions that
 // integration/tools/node names: containerd, its shim, ctr, runc, and the plugins bridge, loopback,
-// host-local and portmap of the container network interface. runc needs gcc, pkg-config and the headers
-// of libseccomp.
+// host-local and portmap of the container network interface. runc needs gcc, pkg-config and the
+// headers of libseccomp.
 func EnsureNodeRuntime(ctx context.Context, progress io.Writer) (Tools, error) {
 	const containerd = "github.com/containerd/containerd/v2"
 	const cni = "github.com/containernetworking/plugins/plugins/"

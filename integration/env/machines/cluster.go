@@ -294,8 +294,8 @@ type Renderer interface {
 // chartNamespace is what the chart is installed in.
 const chartNamespace = "gridproxy"
 
-// Install applies what helm makes of the chart for this cluster, with some further values, each KEY=JSON. Nothing of
-// it may be running yet when this returns.
+// Install applies what helm makes of the chart for this cluster, with some further values, each
+// KEY=JSON. Nothing of it may be running yet when this returns.
 func (c *Cluster) Install(ctx context.Context, chart Renderer, values ...string) error {
 	manifests, err := chart.Template(ctx, append(c.Values(), values...)...)
 	if err != nil {

@@ -205,7 +205,8 @@ func (m *Machine) PowerOff() error {
 
 var errOn = errors.New("the machine is on")
 
-// PowerOn boots the machine from its disk and returns when its Node is Ready again, by the new kubelet's word.
+// PowerOn boots the machine from its disk and returns when its Node is Ready again, by the new
+// kubelet's word.
 func (m *Machine) PowerOn(ctx context.Context) error {
 	if m.init != nil {
 		return fmt.Errorf("switching %s on: %w", m.Name, errOn)
@@ -229,8 +230,9 @@ func (m *Machine) MendLink() error { return m.cluster.fabric.carry(m.Name, true)
 // alternatives is where Debian says which variant /usr/sbin/iptables is.
 const alternatives = "/etc/alternatives"
 
-// alternatives makes the machine's own /etc/alternatives, in which iptables and its relatives are of its variant.
-// A computer without that folder keeps its iptables, and the machine has its own only in its PATH.
+// alternatives makes the machine's own /etc/alternatives, in which iptables and its relatives are
+// of its variant. A computer without that folder keeps its iptables, and the machine has its own
+// only in its PATH.
 func (m *Machine) alternatives() (map[string]string, error) {
 	entries, err := os.ReadDir(alternatives)
 	if errors.Is(err, os.ErrNotExist) {

@@ -102,8 +102,8 @@ func (n *Namespace) AskUDP(ctx context.Context, to netip.AddrPort) (Answer, erro
 // ErrOther is wrapped by the errors about an answer of a Pod that must not answer.
 var ErrOther = errors.New("another Pod answered")
 
-// Hear asks who is there, at least and at most so often: each answer must be of one of those wanted, and all
-// of them must be heard.
+// Hear asks who is there, at least and at most so often: each answer must be of one of those
+// wanted, and all of them must be heard.
 func Hear(want []string, least, most int, ask func() (string, error)) error {
 	heard := map[string]bool{}
 	for i := 0; i < least || len(heard) < len(want) && i < most; i++ {

@@ -130,8 +130,8 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// NewNamespace makes a network namespace outside of any Lab: it has nothing but a loopback, which is up. It
-// lives until Close, or as long as something else keeps it.
+// NewNamespace makes a network namespace outside of any Lab: it has nothing but a loopback, which
+// is up. It lives until Close, or as long as something else keeps it.
 func NewNamespace(name string) (*Namespace, error) {
 	n, err := newNamespace(name, newSpawner())
 	if err != nil {
@@ -161,7 +161,8 @@ func OpenNamespace(name, path string) (*Namespace, error) {
 	return &Namespace{Name: name, ns: handle, links: links, spawn: newSpawner()}, nil
 }
 
-// Close gives up a namespace of NewNamespace or OpenNamespace, and ends the programs that were started in it.
+// Close gives up a namespace of NewNamespace or OpenNamespace, and ends the programs that were
+// started in it.
 func (n *Namespace) Close() error {
 	n.spawn.close()
 	return n.close()

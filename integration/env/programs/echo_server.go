@@ -176,8 +176,8 @@ func plain(address string) string {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port()).String()
 }
 
-// tellDestination has the kernel add to each datagram which address it was sent to. The socket is one of
-// both families, where IPv4 addresses have the form of IPv6.
+// tellDestination has the kernel add to each datagram which address it was sent to. The socket is
+// one of both families, where IPv4 addresses have the form of IPv6.
 func tellDestination(conn *net.UDPConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

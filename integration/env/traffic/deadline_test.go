@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A question is lost after its deadline when others are answered, else after AloneTimeout. A deadline
-// that a Client was given holds in any case.
+// A question is lost after its deadline when others are answered, else after AloneTimeout. A
+// deadline that a Client was given holds in any case.
 func TestFair(t *testing.T) {
 	for _, test := range []struct {
 		name     string

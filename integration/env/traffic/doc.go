@@ -2,10 +2,10 @@
 // short ones at a rate or one after the other, and open ones that ask again and again. It keeps an
 // account of them: how many there were, which were lost, when and by what error, and the slowest.
 //
-// A connection is lost when it is refused, reset, answered by another Pod than before, or not answered
-// within a deadline that is longer than TCP needs to send a lost packet again. That alone is no loss, nor
-// is a machine that stands still: others must have been answered meanwhile. So an account says nothing
-// about speed: it is for people to read.
+// A connection is lost when it is refused, reset, answered by another Pod than before, or not
+// answered within a deadline that is longer than TCP needs to send a lost packet again. That alone
+// is no loss, nor is a machine that stands still: others must have been answered meanwhile. So an
+// account says nothing about speed: it is for people to read.
 //
 // A Load asks at a fixed rate, from threads that run before all other programs. It judges speed
 // only of itself: its Pacer records when it comes late, and a loss near such a moment counts as

@@ -85,9 +85,9 @@ func (r *Refusals) ask(ctx context.Context, o render.Options) (lacks, error) {
 	return found, nil
 }
 
-// learnLacks probes the kernel once. With again it probes again if the kernel lacked something. The error
-// says that the kernel lacks a match that every Service needs. While the kernel gives no answer, it
-// is assumed to have every match: a rule that it then refuses is an error of its own.
+// learnLacks probes the kernel once. With again it probes again if the kernel lacked something. The
+// error says that the kernel lacks a match that every Service needs. While the kernel gives no
+// answer, it is assumed to have every match: a rule that it then refuses is an error of its own.
 func (r *Refusals) learnLacks(ctx context.Context, o render.Options, again bool) error {
 	if !r.asked || again && r.lacks != (lacks{}) || r.lacks.statistic || o.LocalDNS.IsValid() && !r.askedSet {
 		now, err := r.ask(ctx, o)
