@@ -54,8 +54,8 @@ func compareIPVS(ctx context.Context, s ipvsSettings) (results []ipvsResult, err
 	return results, nil
 }
 
-// ipvsReport is a table for people: what the first contender took, and the others' with their ratio
-// to it.
+// ipvsReport returns a table for people: what the first contender took, and the others' with their
+// ratio to it.
 func ipvsReport(s ipvsSettings, results []ipvsResult) string {
 	if len(results) == 0 {
 		return ""

@@ -281,7 +281,7 @@ func (s *machinesStage) Close() error {
 	return err
 }
 
-// Show is the whole story, top to bottom.
+// Show plays the whole story, top to bottom.
 func (s *machinesStage) Show(ctx context.Context, out io.Writer) (err error) {
 	if missing := need.MissingCluster(); missing != "" {
 		return errors.New(missing)

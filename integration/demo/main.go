@@ -34,7 +34,7 @@ const (
 	mover       = "gz-3"
 )
 
-// Show is the whole story, top to bottom.
+// Show plays the whole story, top to bottom.
 func (s *stage) Show(ctx context.Context, out io.Writer) (err error) {
 	fmt.Fprint(out, "gridproxy demo: six nodes, two units, one Service whose traffic stays in its unit\n\n")
 	s.out = out

@@ -101,7 +101,7 @@ func has(r Report, code Code) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Code == code.ID && f.Severity == code.Severity })
 }
 
-// BenchmarkAnalyze is for 1,000 Services, closed by zone, with an endpoint in each of 100 zones,
+// BenchmarkAnalyze measures 1,000 Services, closed by zone, with an endpoint in each of 100 zones,
 // and 50 Nodes in each zone. Most of the time is spent in package matrix.
 func BenchmarkAnalyze(b *testing.B) {
 	s := topologytest.Large{Services: 1000, Endpoints: 100, Nodes: 5000}.Snapshot()

@@ -267,7 +267,7 @@ func (c *Cluster) expectGone(ctx context.Context, version string) error {
 	return fmt.Errorf("%w: version %s", errServed, version)
 }
 
-// machineArgs are the further flags of an API server that real kubelets join.
+// machineArgs returns the further flags of an API server that real kubelets join.
 func (a *APIServer) machineArgs() []string {
 	files := a.cluster.files
 	return []string{
@@ -294,8 +294,9 @@ func (c *Cluster) writeKubeletClient() error {
 	return nil
 }
 
-// addrOf is which of the Addrs the n-th API server uses. Endpoints of default/kubernetes differ in
-// their addresses, so where machines join, each server has its own as long as there are some.
+// addrOf returns which of the Addrs the n-th API server uses. Endpoints of default/kubernetes
+// differ in their addresses, so where machines join, each server has its own as long as there are
+// some.
 func (c *Cluster) addrOf(n int) int {
 	if !c.options.Machines {
 		return 0
@@ -309,13 +310,13 @@ func (c *Cluster) addrOf(n int) int {
 	return same[n%len(same)]
 }
 
-// ClientCA is the path of the certificate that signs all clients', for kubelets.
+// ClientCA returns the path of the certificate that signs all clients', for kubelets.
 func (c *Cluster) ClientCA() string { return c.files["ca.crt"] }
 
-// APIServers are all that were added, those that are stopped too.
+// APIServers returns all that were added, those that are stopped too.
 func (c *Cluster) APIServers() []*APIServer { return c.servers }
 
-// kubeconfig is a rest.Config as the file that every Kubernetes program reads.
+// kubeconfig returns a rest.Config as the file that every Kubernetes program reads.
 func kubeconfig(config *rest.Config) ([]byte, error) {
 	const name = "test"
 	file := api.NewConfig()

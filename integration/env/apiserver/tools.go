@@ -80,9 +80,9 @@ func buildFlags(version, modFile string) []string {
 	return flags
 }
 
-// EnsureHelm is Ensure for helm, in the version that integration/tools/deploy names. It returns the
-// path of the program. Without a cluster to ask, a helm that is not told otherwise takes Kubernetes
-// 1.20 for granted.
+// EnsureHelm does what Ensure does for helm, in the version that integration/tools/deploy names.
+// It returns the path of the program. Without a cluster to ask, a helm that is not told otherwise
+// takes Kubernetes 1.20 for granted.
 func EnsureHelm(ctx context.Context, progress io.Writer) (string, error) {
 	const chartutil = "helm.sh/helm/v3/pkg/chartutil"
 	kubernetes := strings.Split(strings.TrimPrefix(Version, "v"), ".")
@@ -98,8 +98,8 @@ func EnsureHelm(ctx context.Context, progress io.Writer) (string, error) {
 	return filepath.Join(dir, "helm"), nil
 }
 
-// EnsureCoreDNS is Ensure for CoreDNS with the plugins of a cluster's DNS, in the version that
-// integration/agreement compares names with. It returns the path of the program.
+// EnsureCoreDNS does what Ensure does for CoreDNS with the plugins of a cluster's DNS, in the
+// version that integration/agreement compares names with. It returns the path of the program.
 func EnsureCoreDNS(ctx context.Context, progress io.Writer) (string, error) {
 	return ensureCoreDNS(ctx, "coredns", "CoreDNS once (about 2 minutes on two cores)", progress)
 }
