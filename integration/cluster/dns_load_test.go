@@ -71,7 +71,7 @@ func (w *namesCluster) whileAsked(what string, allowed int, do func()) traffic.T
 	if n := tally.Count[traffic.Wrong]; n > 0 {
 		w.t.Errorf("%s: %d answers were wrong", what, n)
 	}
-	must(w.t, tally.NotMeasured())
+	must(w.t, tally.NotMeasured(allowed))
 	if n := len(tally.Failed); n > allowed {
 		w.t.Errorf("%s: %d queries failed, want at most %d", what, n, allowed)
 	}

@@ -45,7 +45,7 @@ func (w *siteCluster) allAnswered(who string, got traffic.Tally, since time.Time
 	if n := got.Count[traffic.Remote]; n > 0 {
 		w.t.Errorf("%s: %d requests were answered by another unit", who, n)
 	}
-	if err := got.NotMeasured(); err != nil {
+	if err := got.NotMeasured(0); err != nil {
 		w.t.Logf("%s: %s", who, got)
 		w.t.Error(err)
 	} else if len(got.Failed) > 0 {

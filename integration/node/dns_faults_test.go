@@ -226,7 +226,7 @@ func (f dnsFault) run(t *testing.T, programs dnsPrograms, queries int) traffic.T
 	d.pass(1)
 	d.await(max(queries, began+(f.outage+2)*f.rate)) // what fails too late is seen
 	tally := d.stopLoad(struck)
-	must(d.t, tally.NotMeasured())
+	must(d.t, tally.NotMeasured(0))
 	if answered := tally.Count[dnsOfCluster]; f.closed && answered > 0 {
 		promise.Broken(t, promise.Closure, "%d queries were answered by the DNS of the cluster, where headless Services are open", answered)
 	}

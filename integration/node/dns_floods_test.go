@@ -210,7 +210,7 @@ func (d *dnsNode) flood(rate int, from []netip.Addr, query func(n int) *dns.Msg)
 	d.pass(6)
 	tally, err := flood.Stop()
 	must(d.t, err)
-	must(d.t, tally.NotMeasured())
+	must(d.t, tally.NotMeasured(0))
 	d.t.Logf("the other Pod sent %d queries", sent)
 }
 

@@ -7,9 +7,8 @@
 // is no loss, nor is a machine that stands still: others must have been answered meanwhile. So an
 // account says nothing about speed: it is for people to read.
 //
-// A Load asks at a fixed rate, from threads that run before all other programs. It judges speed
-// only of itself: its Pacer records when it comes late, and a loss near such a moment counts as
-// nothing.
+// A Load asks at a fixed rate. It judges speed only of itself: its Pacer records when it comes
+// late, and a loss near such a moment counts as nothing.
 //
 // Invariants: a connection that was begun is in the account, however it ended; no question comes
 // after End; no connection has the port of another that is open, or that kernels still remember.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Ask asks a question and returns what became of it. A Load sets its Way and Due.
@@ -19,7 +17,6 @@ type Ask func() Question
 type Load struct {
 	pacer   *Pacer
 	ways    []Way
-	sleep   func(time.Duration)
 	end     context.CancelFunc
 	running sync.WaitGroup
 
@@ -32,13 +29,10 @@ type Load struct {
 // its way; ctx ends after the last answer.
 func Start(rate int, next func(ctx context.Context, w Way) (Ask, error), ways ...Way) *Load {
 	ctx, end := context.WithCancel(context.Background())
-	l := &Load{pacer: NewPacer(rate), ways: ways, sleep: sleepOnThread, end: end}
+	l := &Load{pacer: NewPacer(rate), ways: ways, end: end}
 	for i, w := range ways {
 		l.running.Go(func() {
-			err := w.From.Do(func() error {
-				preferThread()
-				return l.ask(ctx, next, i)
-			})
+			err := w.From.Do(func() error { return l.ask(ctx, next, i) })
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.err = errors.Join(l.err, err)
@@ -55,7 +49,7 @@ func (l *Load) ask(ctx context.Context, next func(context.Context, Way) (Ask, er
 	defer asking.Wait()
 	w := l.ways[way]
 	for send := way; ; send += len(l.ways) {
-		l.sleep(time.Until(l.pacer.Due(send)))
+		time.Sleep(time.Until(l.pacer.Due(send)))
 		if ctx.Err() != nil {
 			return nil // the load ends
 		}
@@ -73,23 +67,6 @@ func (l *Load) ask(ctx context.Context, next func(context.Context, Way) (Ask, er
 			defer l.mu.Unlock()
 			l.questions = append(l.questions, q)
 		})
-	}
-}
-
-// preferThread lets this thread run before all programs that share the machine, because a send that
-// comes late measures nothing. Threads and programs that it starts run as usual. Where that is not
-// permitted, this thread does too.
-func preferThread() {
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-	_ = unix.SchedSetAttr(0, &attr, 0)
-}
-
-// sleepOnThread sleeps in the kernel, which wakes this thread itself. A timer of Go would wait for
-// another thread of this program.
-func sleepOnThread(d time.Duration) {
-	for end := time.Now().Add(d); d > 0; d = time.Until(end) {
-		t := unix.NsecToTimespec(d.Nanoseconds())
-		_ = unix.Nanosleep(&t, nil) // a signal ends it early
 	}
 }
 
