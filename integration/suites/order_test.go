@@ -92,7 +92,7 @@ func finished(waiting []Suite) (done []string) {
 		suite Suite
 		ends  time.Time
 	}
-	budget := Budget{Start: time.Unix(0, 0), Soft: 37 * time.Minute, Deadline: 40 * time.Minute}
+	budget := Budget{Start: time.Unix(0, 0), Soft: 37 * time.Minute, Deadline: 60 * time.Minute}
 	now := budget.Start.Add(coreTime)
 	var running []active
 	for {
