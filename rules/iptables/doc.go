@@ -14,10 +14,9 @@
 //     read: unreadable.go
 //   - the tools: tools.go, limits.go; which variant: detect.go; iptables-restore: restore.go;
 //     iptables-save: save.go; iptables: command.go; nf_tables and counters by netlink: nft.go
-//   - what gridproxy diff prints, in which order: difference.go; the lines of one chain:
-//     recorded_state.go
+//   - what gridproxy diff prints: difference.go
 //   - Services that the kernel refuses: package refusal
-//   - cleaning up after ourselves and kube-proxy: cleanup.go, leftover.go
+//   - cleaning up after ourselves and kube-proxy: cleanup.go
 //
 // Invariant: the driver writes only chains that netfilter.Naming.IsOurs names and jumps to them. A
 // chain of ours that cannot be parsed is rewritten, never trusted.
