@@ -11,6 +11,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/retry"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,7 +106,7 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	delete(e.known.kept, l.Name)
 	for _, other := range e.known.retries.take(l.Name) {
 		delete(e.known.applied, other)
-		e.again = earliest(e.again, noDelay)
+		e.again = retry.Earlier(e.again, noDelay)
 	}
 	e.known.applied[l.Name] = expand.Applied{
 		UID: l.UID, Desired: s.Fingerprint, Owned: expand.OwnedFingerprint(l.Owned), Before: before, After: l.ResourceVersion,
@@ -126,7 +127,7 @@ func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fiel
 		e.known.applied[s.Child.Name] = expand.Applied{UID: s.UID, Desired: s.Fingerprint, Refused: problem}
 		text := expand.Pattern(v1.UnitStatus{Value: s.Child.Value, Child: s.Child.Name, Message: problem.Message})
 		e.known.retries.refuse(s.Child.Name, text, forbidden(err), lacksRight(err), e.now())
-		e.again = earliest(e.again, noDelay)
+		e.again = retry.Earlier(e.again, noDelay)
 		return nil
 	}
 	if s.UID != "" && apierrors.IsConflict(err) {

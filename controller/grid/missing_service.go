@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/controller/grid/expand"
 	"gridproxy/controller/gridspec"
+	"gridproxy/controller/retry"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,7 +37,7 @@ func (r *reconciler) checkServices(ctx context.Context, g expand.Grid, known *re
 			m.since = r.now()
 		}
 		if left := m.since.Add(missingServiceGrace).Sub(r.now()); left > 0 {
-			again = earliest(again, left)
+			again = retry.Earlier(again, left)
 		} else if !m.reported {
 			mistake := gridspec.WithoutService(name)
 			events = append(events, notice{corev1.EventTypeWarning, mistake.Reason, mistake.Wrong + ": " + mistake.Remedy})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/retry"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,7 +79,7 @@ func (r *remembered) afterRace(outrun bool) time.Duration {
 		r.outrun = 0
 		return 0
 	}
-	pause := min(conflictDelay<<min(r.outrun, 16), retryDelayMax)
+	pause := retry.Pause(conflictDelay, retryDelayMax, r.outrun)
 	r.outrun++
 	return pause
 }

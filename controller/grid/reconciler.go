@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/controller/grid/expand"
 	"gridproxy/controller/removal"
+	"gridproxy/controller/retry"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -77,8 +78,8 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	unnamed, recheck, err := r.checkServices(ctx, observed.Grid, known)
 	failed = errors.Join(failed, err)
 	e.notices = append(e.notices, unnamed...)
-	e.again = earliest(e.again, recheck)
-	e.again = earliest(e.again, known.afterRace(e.outrun))
+	e.again = retry.Earlier(e.again, recheck)
+	e.again = retry.Earlier(e.again, known.afterRace(e.outrun))
 	// Children do not wait for what is found out about Pods.
 	astray, unsought := r.misplaced.searchOnce(ctx, observed, known)
 	if astray { // the status has them at once, the next reconcile evicts them
@@ -88,7 +89,7 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 		e.retry(noDelay)
 	}
 	unwritten, err := e.tell(ctx)
-	again := earliest(earliest(plan.Recheck, e.again), earliest(unwritten, known.retries.wait(r.now())))
+	again := retry.Earlier(retry.Earlier(plan.Recheck, e.again), retry.Earlier(unwritten, known.retries.wait(r.now())))
 	return again, errors.Join(unsure, failed, unsought, err)
 }
 
@@ -124,12 +125,4 @@ func occupied(observed expand.Observed) []string {
 		}
 	}
 	return names
-}
-
-// earliest returns the shorter of two pauses. 0 means no pause.
-func earliest(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }

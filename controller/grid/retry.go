@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/retry"
 )
 
 // retries decide when to try again the children of one Grid that the API server has refused: no
@@ -137,7 +138,7 @@ func (r *retries) take(child string) (others []string) {
 // wait returns how long the shortest pause still lasts; 0 if nothing is refused.
 func (r *retries) wait(now time.Time) (shortest time.Duration) {
 	for _, g := range r.groups {
-		shortest = earliest(shortest, max(g.next.Sub(now), time.Nanosecond))
+		shortest = retry.Earlier(shortest, max(g.next.Sub(now), time.Nanosecond))
 	}
 	return shortest
 }

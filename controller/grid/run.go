@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/retry"
 )
 
 // run executes steps. A step that fails does not stop the others. The deletion of the Grid does: an
@@ -129,5 +130,5 @@ func (e *execution) addChild(ctx context.Context, steps []expand.Step, unmarked 
 func (e *execution) retry(pause time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.again = earliest(e.again, pause)
+	e.again = retry.Earlier(e.again, pause)
 }

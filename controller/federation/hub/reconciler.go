@@ -10,6 +10,7 @@ import (
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/hub/plan"
 	"gridproxy/controller/removal"
+	"gridproxy/controller/retry"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -82,10 +83,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := errors.Join(err, unremoved); err != nil {
 		return reconcile.Result{}, err
 	}
-	if again > 0 && (p.Recheck == 0 || again < p.Recheck) {
-		p.Recheck = again
-	}
-	return reconcile.Result{RequeueAfter: r.next(ctx, p.Recheck, e.again.Load())}, nil
+	return reconcile.Result{RequeueAfter: r.next(ctx, retry.Earlier(p.Recheck, again), e.again.Load())}, nil
 }
 
 // next returns the pause before the next reconcile, 0 if only an event starts it. What has to be
@@ -96,14 +94,11 @@ func (r *reconciler) next(ctx context.Context, recheck time.Duration, again bool
 		r.retries = 0
 		return recheck
 	}
-	pause := min(cacheDelay<<min(r.retries, 10), cacheTimeout)
+	pause := retry.Pause(cacheDelay, cacheTimeout, r.retries)
 	if r.retries++; pause == cacheTimeout && r.retries < 10 {
 		log.FromContext(ctx).Info("what is to be written or deleted still waits; it is tried again", "every", cacheTimeout)
 	}
-	if recheck == 0 || recheck > pause {
-		return pause
-	}
-	return recheck
+	return retry.Earlier(recheck, pause)
 }
 
 // identify reads once which cluster this is.

@@ -12,6 +12,7 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/archive"
+	"gridproxy/controller/retry"
 )
 
 // share is what of one namespace of the hub a cluster is to have.
@@ -68,7 +69,7 @@ func (m *member) send(s *share) *obstacle {
 	revision, exists := m.Bundles[s.namespace]
 	write := len(s.wanted) > 0 && (!exists || revision != b.Revision)
 	if left := m.rest(s); write && left > 0 {
-		m.recheck = earlier(m.recheck, left)
+		m.recheck = retry.Earlier(m.recheck, left)
 		m.rows = append(m.rows, s.rows...)
 		return nil
 	}

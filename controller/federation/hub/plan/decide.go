@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/removal"
+	"gridproxy/controller/retry"
 
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -55,9 +56,9 @@ func Decide(o Observed) Plan {
 			needed[uid] = true
 		}
 		if m.detaching() {
-			m.recheck = earlier(m.recheck, detachPollPeriod)
+			m.recheck = retry.Earlier(m.recheck, detachPollPeriod)
 		}
-		plan.Recheck = earlier(earlier(plan.Recheck, m.silence.recheck), m.recheck)
+		plan.Recheck = retry.Earlier(retry.Earlier(plan.Recheck, m.silence.recheck), m.recheck)
 	}
 	for _, g := range f.grids {
 		switch {
@@ -117,12 +118,4 @@ func sortedGrids(all []Grid) []*Grid {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	return sorted
-}
-
-// earlier returns the shorter of two durations. 0 means never.
-func earlier(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }

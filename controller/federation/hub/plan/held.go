@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/retry"
 	"gridproxy/topology/excerpt"
 )
 
@@ -106,7 +107,7 @@ func (m *member) abandon() {
 			return false
 		}
 		if left := abandonGrace - m.Now.Sub(g.DeletedAt); left > 0 {
-			m.recheck = earlier(m.recheck, left)
+			m.recheck = retry.Earlier(m.recheck, left)
 			return false
 		}
 		if leaving := (&share{namespace: row.Namespace, leaving: []string{row.UID}}); m.mayWithdraw(leaving) {

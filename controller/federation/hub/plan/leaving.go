@@ -9,6 +9,7 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/removal"
+	"gridproxy/controller/retry"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -131,7 +132,7 @@ func (m *member) decideDeparture(d *departure, row *v1alpha1.ClusterGrid, most b
 	case allowed == 0:
 		d.text += fmt.Sprintf("; it stays in %s, because unit-removal-budget allows none", m.name)
 	case m.Now.Before(due):
-		m.recheck = earlier(m.recheck, due.Sub(m.Now))
+		m.recheck = retry.Earlier(m.recheck, due.Sub(m.Now))
 		d.text += fmt.Sprintf("; it leaves %s at %s, then at most %d clusters an hour", m.name, due.UTC().Format(time.RFC3339), allowed)
 	case noted && slices.ContainsFunc(m.last.Removals, func(r v1alpha1.GridRemoval) bool {
 		return r.UID == g.UID && counts(r, m.Now) && !r.At.Time.Before(since)
@@ -160,7 +161,7 @@ func (m *member) takePlaces() {
 			left, next = 0, until
 		}
 		if left == 0 {
-			m.recheck = earlier(m.recheck, next.Sub(m.Now))
+			m.recheck = retry.Earlier(m.recheck, next.Sub(m.Now))
 			continue
 		}
 		r := v1alpha1.GridRemoval{UID: row.UID, At: *secondAfter(m.Now)} // it leaves by a decision that sees this in the status

@@ -7,6 +7,7 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/removal"
+	"gridproxy/controller/retry"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -117,7 +118,7 @@ func (m *member) decide() ClusterPlan {
 	case equal(p.Status, *m.last):
 		p.Status = *m.last
 	case since >= 0 && since < StatusPeriod && equal(gist(p.Status), gist(*m.last)):
-		p.Status, m.recheck = *m.last, earlier(m.recheck, StatusPeriod-since)
+		p.Status, m.recheck = *m.last, retry.Earlier(m.recheck, StatusPeriod-since)
 	}
 	return p
 }
