@@ -22,20 +22,20 @@ type DNSService struct {
 
 	Slices     []*Slice // all of the Service: what it was decided from
 	Closure    Closure  // how its endpoints were confined, and what that left out
-	Unnamed    int      // endpoints that have no names, because DNS has at most maxNamed
+	Unnamed    int      // endpoints that have no names, because DNS has at most namedMax
 	Collisions []string // aliases that are not served, because the name is another endpoint's; sorted
 	Ignored    []string // what of the annotations is ignored, if it is headless: else its ServicePorts say so
 	Warnings   []string // what else of the Service, its slices and Grids is ignored
 }
 
-// maxNamed is how many endpoints of one Service have names. They come from a tenant, and each node
+// namedMax is how many endpoints of one Service have names. They come from a tenant, and each node
 // holds them twice.
-const maxNamed = 50_000
+const namedMax = 50_000
 
 // limitEndpoints leaves out all but the first endpoints, by their host names.
 func (s *DNSService) limitEndpoints() {
-	if s.Unnamed = max(0, len(s.Endpoints)-maxNamed); s.Unnamed > 0 {
-		s.Endpoints = slices.Clone(s.Endpoints[:maxNamed])
+	if s.Unnamed = max(0, len(s.Endpoints)-namedMax); s.Unnamed > 0 {
+		s.Endpoints = slices.Clone(s.Endpoints[:namedMax])
 	}
 }
 
@@ -45,7 +45,7 @@ func (s *DNSService) UnnamedWarning() string {
 	if s.Unnamed == 0 {
 		return ""
 	}
-	return fmt.Sprintf("DNS has at most %d endpoints of one Service, the first by host name; further ones have no names", maxNamed)
+	return fmt.Sprintf("DNS has at most %d endpoints of one Service, the first by host name; further ones have no names", namedMax)
 }
 
 // Doubts returns texts about what the Service's objects ask for and DNS does not serve.

@@ -21,10 +21,10 @@ func ServiceAnnotations() []string {
 // Limits of Misnamed. Objects with more annotations, and longer names, are skipped, so that a
 // tenant cannot make the check expensive.
 const (
-	maxAnnotations      = 100
-	maxNameLength       = 100
-	maxLengthDifference = 10 // of a name with the characters between its words
-	maxPrefixDistance   = 3
+	annotationsMax      = 100
+	nameLengthMax       = 100
+	lengthDifferenceMax = 10 // of a name with the characters between its words
+	prefixDistanceMax   = 3
 )
 
 // Misnamed returns an annotation that looks like a mistyped one of those that are read, and the one
@@ -32,11 +32,11 @@ const (
 // Names with a prefix that no annotation of ours has, such as openyurt.io/topologyKeys, come last:
 // another program may read them.
 func Misnamed(annotations map[string]string, read []string) (name, meant string) {
-	if len(annotations) > maxAnnotations {
+	if len(annotations) > annotationsMax {
 		return "", ""
 	}
 	for _, n := range slices.Sorted(maps.Keys(annotations)) {
-		if len(n) > maxNameLength || slices.Contains(read, n) {
+		if len(n) > nameLengthMax || slices.Contains(read, n) {
 			continue
 		}
 		for _, r := range read {
@@ -68,7 +68,7 @@ func foreign(name string, read []string) bool {
 func alike(name, read string) bool {
 	prefix, word := splitName(name)
 	readPrefix, readWord := splitName(read)
-	if lengthsDiffer(word, readWord, maxLengthDifference) { // quickly
+	if lengthsDiffer(word, readWord, lengthDifferenceMax) { // quickly
 		return false
 	}
 	word, readWord = letters(word), letters(readWord)
@@ -83,7 +83,7 @@ func alike(name, read string) bool {
 }
 
 func alikePrefixes(prefix, read string) bool {
-	return strings.HasSuffix(prefix, "."+read) || !lengthsDiffer(prefix, read, maxPrefixDistance) && similar.Distance(prefix, read) <= maxPrefixDistance
+	return strings.HasSuffix(prefix, "."+read) || !lengthsDiffer(prefix, read, prefixDistanceMax) && similar.Distance(prefix, read) <= prefixDistanceMax
 }
 
 func lengthsDiffer(a, b string, limit int) bool { return max(len(a)-len(b), len(b)-len(a)) > limit }

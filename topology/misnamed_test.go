@@ -30,7 +30,7 @@ func TestMisnamed(t *testing.T) {
 		"service.kubernetes.io/topology-aware-hints":         "",
 		"superedge.io/grid-key":                              "",
 		"kubectl.kubernetes.io/last-applied-configuration":   "",
-		strings.Repeat("x", maxNameLength) + "/topologykeys": "",
+		strings.Repeat("x", nameLengthMax) + "/topologykeys": "",
 	} {
 		found, meant := Misnamed(map[string]string{name: "[]", "app": "web"}, ServiceAnnotations())
 		if meant != want || (found == name) != (want != "") {
@@ -68,7 +68,7 @@ func TestMisnamedBesideRead(t *testing.T) {
 // TestMisnamedIsBounded: an object with very many annotations is not looked at.
 func TestMisnamedIsBounded(t *testing.T) {
 	many := map[string]string{"topologykeys": ""}
-	for i := range maxAnnotations - 1 {
+	for i := range annotationsMax - 1 {
 		many[fmt.Sprintf("a%d", i)] = ""
 	}
 	if name, _ := Misnamed(many, ServiceAnnotations()); name == "" {

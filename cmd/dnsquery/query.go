@@ -17,8 +17,8 @@ import (
 // queryLimit is how long an answer may take.
 const queryLimit = 900 * time.Millisecond
 
-// maxAnswer is more than an answer to Ask has.
-const maxAnswer = 4096
+// answerMax is more than an answer to Ask has.
+const answerMax = 4096
 
 // ErrWrongAnswer is in the error of Ask for a server that answers, but not as it should.
 var ErrWrongAnswer = errors.New("the answer is wrong")
@@ -64,7 +64,7 @@ func exchange(conn net.Conn, framed bool, text []byte) ([]byte, error) {
 		if _, err := conn.Write(text); err != nil {
 			return nil, err
 		}
-		answer := make([]byte, maxAnswer)
+		answer := make([]byte, answerMax)
 		n, err := conn.Read(answer)
 		return answer[:n], err
 	}

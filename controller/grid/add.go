@@ -59,7 +59,7 @@ func Add(ctx context.Context, m manager.Manager, c Config) error {
 			events: m.GetEventRecorder(Manager), metrics: c.Metrics, memory: newMemory(), misplaced: pods, distributes: c.Fleet,
 		}
 		if k.units() {
-			pods.of[k.name] = &watched{kind: k, memory: r.memory, wake: make(chan event.GenericEvent, maxWoken)}
+			pods.of[k.name] = &watched{kind: k, memory: r.memory, wake: make(chan event.GenericEvent, wokenMax)}
 		}
 		if err := r.add(m); err != nil {
 			return fmt.Errorf("adding the controller of %ss: %w", k.name, err)

@@ -226,14 +226,14 @@ func trimReport(r *v1alpha1.GridReport) {
 	if trimmed { // not one of ours; see hub.readReport
 		r.ObjectMeta = metav1.ObjectMeta{
 			Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion,
-			Annotations: map[string]string{v1alpha1.AnnotationReportBytes: excerpt.Fit(bytes, maxReportText)},
+			Annotations: map[string]string{v1alpha1.AnnotationReportBytes: excerpt.Fit(bytes, reportTextMax)},
 		}
 		r.Spec.Status, r.Spec.States = v1.WorkloadGridStatus{}, nil
 	}
 	texts := map[string]string{}
 	short := func(text string) string {
-		if len(text) > maxReportText {
-			text = excerpt.Fit(text, maxReportText)
+		if len(text) > reportTextMax {
+			text = excerpt.Fit(text, reportTextMax)
 		}
 		if known, found := texts[text]; found {
 			return known
@@ -246,12 +246,12 @@ func trimReport(r *v1alpha1.GridReport) {
 	}
 	s := &r.Spec.Status
 	s.Clusters, s.UnusedTemplates, s.PrunedTemplates, s.Removals = nil, nil, nil, nil
-	s.Conditions = append([]metav1.Condition(nil), s.Conditions[:min(len(s.Conditions), maxReportConditions)]...)
+	s.Conditions = append([]metav1.Condition(nil), s.Conditions[:min(len(s.Conditions), reportConditionsMax)]...)
 	for i := range s.Conditions {
 		c := &s.Conditions[i]
 		c.Type, c.Reason, c.Message = short(c.Type), short(c.Reason), short(c.Message)
 	}
-	s.Units = append([]v1.UnitStatus(nil), s.Units[:min(len(s.Units), maxReportRows)]...)
+	s.Units = append([]v1.UnitStatus(nil), s.Units[:min(len(s.Units), reportRowsMax)]...)
 	for i := range s.Units {
 		u := &s.Units[i]
 		u.Cluster, u.Value, u.Child, u.Template = "", short(u.Value), short(u.Child), short(u.Template)

@@ -48,20 +48,20 @@ const (
 	attempts = 5
 
 	workers  = 8  // Grids of a kind that are reconciled at the same time
-	maxWoken = 64 // Grids that wait to be woken
+	wokenMax = 64 // Grids that wait to be woken
 )
 
 // Limits of what is written and kept.
 const (
-	maxNotices = 20   // Events of one status; if more units change together, the conditions report it
-	maxNote    = 1024 // bytes of a message that the API server accepts in an Event
-	maxAnswer  = 4096 // bytes of an answer for each child: webhooks may answer with any amount of text
+	noticesMax = 20   // Events of one status; if more units change together, the conditions report it
+	noteMax    = 1024 // bytes of a message that the API server accepts in an Event
+	answerMax  = 4096 // bytes of an answer for each child: webhooks may answer with any amount of text
 )
 
 // Limits of a report in the cache. Whoever has a cluster can write any report into its namespace;
 // no report that a grid-controller makes has more.
 const (
-	maxReportRows       = 1000
-	maxReportText       = 512 // bytes of one text
-	maxReportConditions = 20
+	reportRowsMax       = 1000
+	reportTextMax       = 512 // bytes of one text
+	reportConditionsMax = 20
 )

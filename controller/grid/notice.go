@@ -72,7 +72,7 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	if isTrue(now) && !told && !hasTooMany(now) && (!isTrue(was) || was.Reason != now.Reason) {
 		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
 	}
-	return all[:min(len(all), maxNotices)]
+	return all[:min(len(all), noticesMax)]
 }
 
 // failures returns Events about units that are lost or have failed now.

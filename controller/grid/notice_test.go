@@ -86,7 +86,7 @@ func TestNoticesAreBounded(t *testing.T) {
 	}
 	held := statusOf(is(v1.ConditionDeletionHeld, "True", "MostUnitsLost"), many...)
 	got := notices(statusOf(nil), held)
-	if len(got) != maxNotices || got[0].reason != eventHeld {
+	if len(got) != noticesMax || got[0].reason != eventHeld {
 		t.Errorf("%d notices, the first is %v", len(got), got[0])
 	}
 }

@@ -29,7 +29,7 @@ func refusal(err error, exists bool) *expand.Problem {
 	if !isRefusal(s) {
 		return nil
 	}
-	words := excerpt.Fit(s.Message, maxAnswer)
+	words := excerpt.Fit(s.Message, answerMax)
 	if exists && s.Code == http.StatusUnprocessableEntity && !denied(s) && immutable(s) {
 		return expand.Immutable(words)
 	}

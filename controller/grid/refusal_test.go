@@ -107,7 +107,7 @@ func TestForbidden(t *testing.T) {
 // TestAnswersAreBounded: what a webhook says is kept for each unit.
 func TestAnswersAreBounded(t *testing.T) {
 	problem := refusal(apierrors.NewBadRequest(strings.Repeat("x", 1<<20)), true)
-	if n := len(problem.Message); n > maxAnswer+200 || !strings.HasSuffix(problem.Message, "it is retried after pauses of 10s to 10m") {
+	if n := len(problem.Message); n > answerMax+200 || !strings.HasSuffix(problem.Message, "it is retried after pauses of 10s to 10m") {
 		t.Errorf("%d bytes are kept: ...%s", n, problem.Message[n-100:])
 	}
 }

@@ -56,8 +56,8 @@ func (e *execution) announce(last, now v1.WorkloadGridStatus) {
 	if e.known.announced != nil {
 		last = *e.known.announced
 	}
-	for _, n := range append(e.notices[:min(len(e.notices), maxNotices)], notices(last, now)...) {
-		e.events.Eventf(e.object, nil, n.kind, n.reason, "Reconcile", "%s", excerpt.Fit(n.message, maxNote))
+	for _, n := range append(e.notices[:min(len(e.notices), noticesMax)], notices(last, now)...) {
+		e.events.Eventf(e.object, nil, n.kind, n.reason, "Reconcile", "%s", excerpt.Fit(n.message, noteMax))
 	}
 	e.known.announced = new(noticed(now))
 }

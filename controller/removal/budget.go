@@ -13,8 +13,8 @@ type Budget struct {
 	percent bool
 }
 
-// maxBudget bounds a number, so that arithmetic with it cannot overflow.
-const maxBudget = 1_000_000
+// budgetMax bounds a number, so that arithmetic with it cannot overflow.
+const budgetMax = 1_000_000
 
 // Default returns the Budget of 5 % of the units, and at least one.
 func Default() Budget { return Budget{n: 5, percent: true} }
@@ -23,7 +23,7 @@ func Default() Budget { return Budget{n: 5, percent: true} }
 func ParseBudget(text string) (Budget, error) {
 	digits, percent := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(digits)
-	limit := maxBudget
+	limit := budgetMax
 	if percent {
 		limit = 100
 	}

@@ -75,7 +75,7 @@ func TestSpent(t *testing.T) {
 			if within > allowed {
 				t.Fatalf("%d are removed within an hour, %d are allowed", within, allowed)
 			}
-			if len(spent) > maxSpent || !slices.IsSortedFunc(spent, func(a, b Spent) int { return a.At.Compare(b.At) }) {
+			if len(spent) > spentMax || !slices.IsSortedFunc(spent, func(a, b Spent) int { return a.At.Compare(b.At) }) {
 				t.Fatalf("spent is %v", spent)
 			}
 		}
@@ -94,7 +94,7 @@ func TestManySpent(t *testing.T) {
 	for _, s := range spent {
 		sum += s.Count
 	}
-	if len(spent) > maxSpent || sum != 501 {
+	if len(spent) > spentMax || sum != 501 {
 		t.Errorf("%d entries with %d removals", len(spent), sum)
 	}
 	if left, _ := Left(502, spent, start().Add(30*time.Minute)); left != 1 {

@@ -8,9 +8,9 @@ import (
 // Window is the time over which removals are counted.
 const Window = time.Hour
 
-// maxSpent bounds a list of Spent: one entry for each minute of a Window, and one for the minute
+// spentMax bounds a list of Spent: one entry for each minute of a Window, and one for the minute
 // that has begun.
-const maxSpent = 61
+const spentMax = 61
 
 // Spent is how many units were removed in one minute.
 type Spent struct {
@@ -41,7 +41,7 @@ func Spend(spent []Spent, n int, now time.Time) []Spent {
 	recent = Recent(append(recent, Spent{At: at, Count: n}), now)
 	var merged []Spent
 	for _, s := range recent {
-		if last := len(merged) - 1; last >= 0 && (merged[last].At.Equal(s.At) || len(merged) == maxSpent) {
+		if last := len(merged) - 1; last >= 0 && (merged[last].At.Equal(s.At) || len(merged) == spentMax) {
 			merged[last] = Spent{At: s.At, Count: merged[last].Count + s.Count}
 			continue
 		}

@@ -20,7 +20,7 @@ import (
 // The set of each family.
 const (
 	setType    = "hash:ip,port"
-	maxEntries = 64 // the cluster IPs of one Service, with two protocols each
+	entriesMax = 64 // the cluster IPs of one Service, with two protocols each
 )
 
 func setName(ipv6 bool) string {
@@ -34,7 +34,7 @@ func setName(ipv6 bool) string {
 // ensureSet creates the set of a family. One that exists stays.
 func (r *Redirect) ensureSet(ipv6 bool) error {
 	timeout := uint32(r.config.Expire / time.Second)
-	options := netlink.IpsetCreateOptions{Family: unix.AF_INET, MaxElements: maxEntries, Timeout: &timeout}
+	options := netlink.IpsetCreateOptions{Family: unix.AF_INET, MaxElements: entriesMax, Timeout: &timeout}
 	if ipv6 {
 		options.Family = unix.AF_INET6
 	}

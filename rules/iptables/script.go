@@ -9,10 +9,10 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// maxDeletes is how many entries of a shared chain are deleted one by one. With more it is cheaper
+// deletesMax is how many entries of a shared chain are deleted one by one. With more it is cheaper
 // to send the whole chain: iptables-nft-restore 1.8.9 looks each up in the whole chain (2 to 3 ms
 // in 5,000 entries), but sends a chain of 5,000 in 170 ms.
-const maxDeletes = 64
+const deletesMax = 64
 
 // script collects the input of one iptables-restore. Declarations come first, because
 // iptables-nft-restore 1.8.9 reads its list of chains again for each declaration after a rule.
@@ -143,12 +143,12 @@ func (s *script) edit(p render.ChainID) *edit {
 	return e
 }
 
-// heavy returns the shared chains with more than maxDeletes deletions. Built-in chains belong to
+// heavy returns the shared chains with more than deletesMax deletions. Built-in chains belong to
 // other programs too and are never sent.
 func (s *script) heavy() []render.ChainID {
 	var all []render.ChainID
 	for p, e := range s.edits {
-		if e.removs > maxDeletes && !netfilter.IsBuiltIn(p.Chain) {
+		if e.removs > deletesMax && !netfilter.IsBuiltIn(p.Chain) {
 			all = append(all, p)
 		}
 	}

@@ -89,7 +89,7 @@ func (b *Backlog) nextLarge(large []*dnsview.Names) Update {
 	large = slices.DeleteFunc(slices.Clone(large), func(svc *dnsview.Names) bool { return svc.Service.Namespace != b.namespace })
 	at = slices.IndexFunc(large, func(svc *dnsview.Names) bool { return svc.Service.Name > b.last[b.namespace] })
 	one := large[max(at, 0)]
-	if b.last == nil || len(b.last) > maxLater {
+	if b.last == nil || len(b.last) > laterMax {
 		b.last = map[string]string{}
 	}
 	b.last[b.namespace] = one.Service.Name

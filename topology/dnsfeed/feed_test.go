@@ -231,7 +231,7 @@ func TestManyPorts(t *testing.T) {
 	}
 	text := written(t, func(w *Writer) error { return w.Update(Update{Services: []*dnsview.Names{svc, headless("web")}}) })
 	u, err := NewReader(bytes.NewReader(text)).Update()
-	if err != nil || len(u.Services) != 2 || len(u.Services[0].Endpoints) != len(svc.Endpoints) || len(u.Services[0].Endpoints[7].Ports) != maxPorts {
+	if err != nil || len(u.Services) != 2 || len(u.Services[0].Endpoints) != len(svc.Endpoints) || len(u.Services[0].Endpoints[7].Ports) != portsMax {
 		t.Fatalf("%d Services, %v", len(u.Services), err)
 	}
 	for i, e := range u.Services[0].Endpoints {

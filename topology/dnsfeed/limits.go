@@ -11,15 +11,15 @@ const (
 // Limits of one frame, in estimated bytes or in names. The longest names that an API server takes
 // fit many times.
 const (
-	maxPart       = MaxFrame / 64 * 63
-	maxRemoved    = 1000
-	maxNamespaces = 4000
-	maxLater      = 1000 // names that a reader keeps; of further ones it has none until they follow
+	partMax       = MaxFrame / 64 * 63
+	removedMax    = 1000
+	namespacesMax = 4000
+	laterMax      = 1000 // names that a reader keeps; of further ones it has none until they follow
 
-	// maxPorts is for ports of a Service and for those of an endpoint: both fit into one frame, and
+	// portsMax is for ports of a Service and for those of an endpoint: both fit into one frame, and
 	// either leaves half of it for endpoints. If all lists of a Service have no more ports together,
 	// a frame has hundreds of endpoints.
-	maxPorts = dnsview.MaxPorts
+	portsMax = dnsview.MaxPorts
 	// perItem is more than the numbers of an endpoint, an alias or a port take.
 	perItem = 64
 )

@@ -101,7 +101,7 @@ func (n wireName) name() types.NamespacedName {
 
 func newWirePorts(all []dnsview.Port) []wirePort {
 	var out []wirePort
-	for _, p := range all[:min(len(all), maxPorts)] {
+	for _, p := range all[:min(len(all), portsMax)] {
 		out = append(out, wirePort{p.Name, p.Protocol, p.Number})
 	}
 	return out

@@ -41,15 +41,15 @@ func (w *Writer) Update(u Update) error {
 	for _, svc := range u.Services {
 		w.service(svc)
 	}
-	for part := range slices.Chunk(u.Removed, maxRemoved) {
+	for part := range slices.Chunk(u.Removed, removedMax) {
 		w.write(kindRemoved, wireRemoved{encodeNames(part)})
 	}
 	if u.NewNamespaces {
-		for part := range slices.Chunk(u.Namespaces, maxNamespaces) {
+		for part := range slices.Chunk(u.Namespaces, namespacesMax) {
 			w.write(kindNamespaces, wireNamespaces{Names: part})
 		}
 	}
-	later := encodeNames(u.Later[:min(len(u.Later), maxLater)])
+	later := encodeNames(u.Later[:min(len(u.Later), laterMax)])
 	w.write(kindCommit, wireCommit{Generation: u.Generation, Whole: u.Whole, NewNamespaces: u.NewNamespaces, Later: later})
 	return w.err
 }
@@ -86,7 +86,7 @@ func (w *Writer) begin(svc *dnsview.Names) *parts {
 // room makes sure that something more fits into the frame, with its ports. The next frame has no
 // ports yet.
 func (p *parts) room(n int, ports []dnsview.Port) {
-	if p.size+n+p.costOf(ports) > maxPart && len(p.out.Endpoints)+len(p.out.Aliases) > 0 {
+	if p.size+n+p.costOf(ports) > partMax && len(p.out.Endpoints)+len(p.out.Aliases) > 0 {
 		p.out.More = true
 		p.w.write(kindService, p.out)
 		p.out, p.size, p.sets = wireService{Name: p.out.Name}, 0, map[portList]int{}
@@ -129,7 +129,7 @@ func newPortList(ports []dnsview.Port) portList {
 }
 
 func sizeOf(ports []dnsview.Port) (n int) {
-	for _, p := range ports[:min(len(ports), maxPorts)] {
+	for _, p := range ports[:min(len(ports), portsMax)] {
 		n += len(p.Name) + perItem
 	}
 	return n

@@ -160,8 +160,8 @@ func checkLoadBalancer(f *findings, s *corev1.Service) {
 	}
 }
 
-// maxAffinitySeconds is the longest ClientIP affinity that the API server takes: a day.
-const maxAffinitySeconds = 86400
+// affinitySecondsMax is the longest ClientIP affinity that the API server takes: a day.
+const affinitySecondsMax = 86400
 
 func checkAffinity(f *findings, spec *corev1.ServiceSpec) {
 	oneOf(f, specPath.Child("sessionAffinity"), &spec.SessionAffinity, corev1.ServiceAffinityNone,
@@ -176,8 +176,8 @@ func checkAffinity(f *findings, spec *corev1.ServiceSpec) {
 	client := cmp.Or(spec.SessionAffinityConfig.ClientIP, &corev1.ClientIPConfig{})
 	client.TimeoutSeconds = cmp.Or(client.TimeoutSeconds, new(corev1.DefaultClientIPServiceAffinitySeconds))
 	spec.SessionAffinityConfig.ClientIP = client
-	if s := *client.TimeoutSeconds; s < 1 || s > maxAffinitySeconds {
-		f.wrong(specPath.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), "is %d; write 1 to %d", s, maxAffinitySeconds)
+	if s := *client.TimeoutSeconds; s < 1 || s > affinitySecondsMax {
+		f.wrong(specPath.Child("sessionAffinityConfig", "clientIP", "timeoutSeconds"), "is %d; write 1 to %d", s, affinitySecondsMax)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxProblems bounds the lines that one Read reports, errors and warnings apart: a file may hold
+// problemsMax bounds the lines that one Read reports, errors and warnings apart: a file may hold
 // a million broken objects.
-const maxProblems = 100
+const problemsMax = 100
 
 // problem is an error whose message is one printable line of bounded length. Messages quote names
 // and values of objects, which may hold line breaks and may be as large as a file.
@@ -38,7 +38,7 @@ func printableErrors(errs []error) []error {
 	return errs
 }
 
-// join joins the errors, each on one printable line, at most maxProblems of them. An error that
+// join joins the errors, each on one printable line, at most problemsMax of them. An error that
 // joins others is taken apart first. It returns nil if there are no errors.
 func join(errs []error) error {
 	var all []error
@@ -49,17 +49,17 @@ func join(errs []error) error {
 			all = append(all, err)
 		}
 	}
-	if left := len(all) - maxProblems; left > 0 {
-		all = append(all[:maxProblems:maxProblems], fmt.Errorf("%d more problems are not listed; correct these first", left))
+	if left := len(all) - problemsMax; left > 0 {
+		all = append(all[:problemsMax:problemsMax], fmt.Errorf("%d more problems are not listed; correct these first", left))
 	}
 	return errors.Join(printableErrors(all)...)
 }
 
-// warned returns the warnings, each on one printable line, at most maxProblems of them.
+// warned returns the warnings, each on one printable line, at most problemsMax of them.
 func warned(warnings []string) []string {
-	left := len(warnings) - maxProblems
+	left := len(warnings) - problemsMax
 	if left > 0 {
-		warnings = append(warnings[:maxProblems:maxProblems], fmt.Sprintf("%d more warnings are not listed", left))
+		warnings = append(warnings[:problemsMax:problemsMax], fmt.Sprintf("%d more warnings are not listed", left))
 	}
 	return printable(warnings)
 }

@@ -30,8 +30,8 @@ func TestProblemsAreBounded(t *testing.T) {
 	if want := "more problems are not listed; correct these first"; !strings.HasSuffix(lines[len(lines)-1], want) {
 		t.Errorf("the last line is %q, want one with %q", lines[len(lines)-1], want)
 	}
-	if len(lines) != maxProblems+1 {
-		t.Errorf("%d lines, want %d", len(lines), maxProblems+1)
+	if len(lines) != problemsMax+1 {
+		t.Errorf("%d lines, want %d", len(lines), problemsMax+1)
 	}
 	for _, p := range parse("a.yaml", []byte(text.String())).errs {
 		if n := utf8.RuneCountInString(p.Error()); n > excerpt.MaxLineChars {

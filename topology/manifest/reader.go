@@ -28,8 +28,8 @@ func Read(paths []string, stdin io.Reader) (Objects, []string, error) {
 	return NewReader(paths, stdin).Read()
 }
 
-// maxManifestBytes bounds one file; 5,000 Services as kubectl prints them are some 20 MB.
-const maxManifestBytes = 256 << 20
+// manifestBytesMax bounds one file; 5,000 Services as kubectl prints them are some 20 MB.
+const manifestBytesMax = 256 << 20
 
 // racyPeriod is how long a further change of a file may leave its size and time the same, because
 // file systems have coarse timestamps.
@@ -242,9 +242,9 @@ func changeTime(info fs.FileInfo) (t syscall.Timespec) {
 }
 
 func readAll(name string, from io.Reader) ([]byte, error) {
-	text, err := regularfile.ReadAll(from, maxManifestBytes)
+	text, err := regularfile.ReadAll(from, manifestBytesMax)
 	if _, tooLarge := errors.AsType[regularfile.TooLargeError](err); tooLarge {
-		return nil, fmt.Errorf("%s: is larger than %d MiB; split it", name, maxManifestBytes>>20)
+		return nil, fmt.Errorf("%s: is larger than %d MiB; split it", name, manifestBytesMax>>20)
 	}
 	if err != nil {
 		return nil, unreadable(name, err)

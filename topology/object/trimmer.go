@@ -42,7 +42,7 @@ func (t *Trimmer) pointer(text string) *string {
 }
 
 // annotated returns the one copy of annotations that many Services share: a map of one entry
-// takes as much memory as one of eight. Annotations beyond maxCachedText are not shared.
+// takes as much memory as one of eight. Annotations beyond cachedTextMax are not shared.
 func (t *Trimmer) annotated(all map[string]string) map[string]string {
 	if len(all) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (t *Trimmer) annotated(all map[string]string) map[string]string {
 	for key, value := range all {
 		size += len(key) + len(value)
 	}
-	if size > maxCachedText {
+	if size > cachedTextMax {
 		return all
 	}
 	text := fmt.Sprintf("%q", all) // in the order of keys
@@ -230,16 +230,16 @@ func (t *Trimmer) Node(n *corev1.Node) *corev1.Node {
 // Limits of a cache. Texts of Nodes and Services come and go for years, and a tenant may write
 // another one each second.
 const (
-	// maxCachedBytes is what one cache may take before it is emptied.
-	maxCachedBytes = 4 << 20
-	// maxCachedText is the longest text that is cached: longer ones are hardly ever equal.
-	maxCachedText = 1 << 10
+	// cachedBytesMax is what one cache may take before it is emptied.
+	cachedBytesMax = 4 << 20
+	// cachedTextMax is the longest text that is cached: longer ones are hardly ever equal.
+	cachedTextMax = 1 << 10
 	// entryBytes is about what an entry takes beside its text: headers, a slot of the map, a
 	// small map as value.
 	entryBytes = 400
 )
 
-// cache holds one copy of the value for each text. It uses at most maxCachedBytes. The zero value
+// cache holds one copy of the value for each text. It uses at most cachedBytesMax. The zero value
 // is empty. It is not safe for concurrent use.
 type cache[V any] struct {
 	known map[string]V
@@ -253,10 +253,10 @@ func (c *cache[V]) get(text string, first func() (string, V)) V {
 	}
 	key, v := first()
 	size := 2*len(key) + entryBytes // the text twice: as the key and as the value
-	if len(key) > maxCachedText {
+	if len(key) > cachedTextMax {
 		return v
 	}
-	if c.known == nil || c.bytes+size > maxCachedBytes {
+	if c.known == nil || c.bytes+size > cachedBytesMax {
 		c.known, c.bytes = map[string]V{}, 0 // a map that was emptied keeps its slots
 	}
 	c.known[key] = v

@@ -96,8 +96,8 @@ func TestAnnotationsThatChangeAreForgotten(t *testing.T) {
 				Annotations: map[string]string{topology.AnnotationKeys: text},
 			}})
 		}
-		if grown := int64(heap()) - int64(before); grown > 3*maxCachedBytes {
-			t.Errorf("%d updates of %d bytes: %d bytes are kept, want at most %d", test.updates, test.size, grown, 3*maxCachedBytes)
+		if grown := int64(heap()) - int64(before); grown > 3*cachedBytesMax {
+			t.Errorf("%d updates of %d bytes: %d bytes are kept, want at most %d", test.updates, test.size, grown, 3*cachedBytesMax)
 		}
 		runtime.KeepAlive(trim)
 	}

@@ -7,9 +7,9 @@ import (
 
 // Bounds of Names: how many names are compared and returned, and how different they may be.
 const (
-	maxCompared = 1000
-	maxFound    = 3
-	maxDistance = 3
+	comparedMax = 1000
+	foundMax    = 3
+	distanceMax = 3
 )
 
 // Names returns the members of all that a mistyped name may have meant, the most similar first.
@@ -20,8 +20,8 @@ func Names(mistyped string, all []string) []string {
 		edit int
 	}
 	var found []near
-	for _, name := range all[:min(len(all), maxCompared)] {
-		limit := min(maxDistance, len(mistyped)/2)
+	for _, name := range all[:min(len(all), comparedMax)] {
+		limit := min(distanceMax, len(mistyped)/2)
 		if max(len(name)-len(mistyped), len(mistyped)-len(name)) > limit { // quickly
 			continue
 		}
@@ -31,7 +31,7 @@ func Names(mistyped string, all []string) []string {
 	}
 	slices.SortFunc(found, func(a, b near) int { return cmp.Or(a.edit-b.edit, cmp.Compare(a.name, b.name)) })
 	var out []string
-	for _, n := range found[:min(len(found), maxFound)] {
+	for _, n := range found[:min(len(found), foundMax)] {
 		out = append(out, n.name)
 	}
 	return out

@@ -38,8 +38,8 @@ func (in interest) name(dir, name string) {
 	in[dir] = n
 }
 
-// maxLinks is how many symbolic links Linux follows in one path.
-const maxLinks = 40
+// linksMax is how many symbolic links Linux follows in one path.
+const linksMax = 40
 
 func interestOf(paths []string) interest {
 	in := interest{}
@@ -72,7 +72,7 @@ func (in interest) follow(path string) (string, bool) {
 		return "", false
 	}
 	dir, rest := "/", strings.Split(strings.Trim(path, "/"), "/")
-	for links := 0; len(rest) > 0 && links <= maxLinks; {
+	for links := 0; len(rest) > 0 && links <= linksMax; {
 		name := rest[0]
 		rest = rest[1:]
 		switch name {

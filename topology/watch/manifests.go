@@ -95,8 +95,8 @@ func (m *Manifests) Run(ctx context.Context) error {
 	return nil
 }
 
-// maxPoll bounds the poll period of a directory that is slow to read, such as one on a network.
-const maxPoll = time.Minute
+// pollMax bounds the poll period of a directory that is slow to read, such as one on a network.
+const pollMax = time.Minute
 
 // pollPeriod returns after what time to look again without a notification. To look is to call
 // stat for each file. That takes at most a thousandth of the time, however many files there are,
@@ -106,7 +106,7 @@ func pollPeriod(poll, look time.Duration, notified bool) time.Duration {
 	if notified {
 		share = 1000 * look
 	}
-	return max(poll, min(share, maxPoll))
+	return max(poll, min(share, pollMax))
 }
 
 // withError adds an error that is not fatal.

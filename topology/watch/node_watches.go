@@ -204,7 +204,7 @@ func (n *nodeWatches) countRunning(u unit, change int) {
 	if !u.every() {
 		count.units += change
 	} else if count.all += change; count.all > 0 {
-		n.log.Info("all Nodes are watched: the units of this Node that Services name are more, or together larger, than are watched one by one", "maxUnits", maxUnits, "maxNodes", maxUnitNodes)
+		n.log.Info("all Nodes are watched: the units of this Node that Services name are more, or together larger, than are watched one by one", "maxUnits", unitsMax, "maxNodes", unitNodesMax)
 	} else {
 		n.log.Info("only the Nodes of this Node's units are watched again")
 	}

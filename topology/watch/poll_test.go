@@ -19,7 +19,7 @@ func TestPollPeriod(t *testing.T) {
 		{30 * time.Millisecond, true, 30 * time.Second},
 		{30 * time.Millisecond, false, 10 * time.Second},
 		{300 * time.Millisecond, false, 30 * time.Second},
-		{time.Minute, true, maxPoll},
+		{time.Minute, true, pollMax},
 	} {
 		if got := pollPeriod(10*time.Second, c.took, c.notified); got != c.want {
 			t.Errorf("after a look of %v, notified %v: the next one in %v, want %v", c.took, c.notified, got, c.want)
@@ -30,7 +30,7 @@ func TestPollPeriod(t *testing.T) {
 		took := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "took"))
 		notified := rapid.Bool().Draw(t, "notified")
 		period := pollPeriod(poll, took, notified)
-		if period < poll || period > max(poll, maxPoll) || period < maxPoll && period < 100*took {
+		if period < poll || period > max(poll, pollMax) || period < pollMax && period < 100*took {
 			t.Fatalf("pollPeriod(%v, %v, %v) = %v", poll, took, notified, period)
 		}
 	})

@@ -16,7 +16,7 @@ import (
 const (
 	probePeriod = 2 * time.Second // from the start of a probe to that of the next
 	probeLimit  = time.Second     // for one probe
-	maxProbed   = 4               // API proxies: a node has one for each address family
+	probedMax   = 4               // API proxies: a node has one for each address family
 )
 
 // Prober finds out which node-local API proxies answer, of those that a Snapshot names
@@ -28,9 +28,9 @@ type Prober struct {
 	named   pulse  // other proxies than before
 
 	mu      sync.Mutex
-	probes  map[netip.AddrPort]proxyProbe // of the proxies that are named, maxProbed at most
+	probes  map[netip.AddrPort]proxyProbe // of the proxies that are named, probedMax at most
 	answers topology.ProbedProxies        // never changed in place
-	tooMany bool                          // more than maxProbed are named
+	tooMany bool                          // more than probedMax are named
 	begun   bool                          // there was a Snapshot
 }
 
@@ -63,13 +63,13 @@ func (p *Prober) name(all []netip.AddrPort) (others, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first, p.begun = !p.begun, true
-	tooMany := len(all) > maxProbed
+	tooMany := len(all) > probedMax
 	if tooMany {
 		if !p.tooMany {
 			p.config.Log.Warn(fmt.Sprintf("the EndpointSlices of default/kubernetes name more than %d node-local API proxies: the others are not used; remove annotations %s",
-				maxProbed, topology.AnnotationLocalEndpoint), "named", len(all))
+				probedMax, topology.AnnotationLocalEndpoint), "named", len(all))
 		}
-		all = all[:maxProbed]
+		all = all[:probedMax]
 	}
 	p.tooMany = tooMany
 	now := map[netip.AddrPort]proxyProbe{}
@@ -187,11 +187,11 @@ func (p proxyProbe) heard(err error) proxyProbe {
 }
 
 // ProbeOnce returns which of the API proxies that a Snapshot names answer, for a command that
-// asks once. It probes maxProbed of them at most.
+// asks once. It probes probedMax of them at most.
 func ProbeOnce(ctx context.Context, s topology.Snapshot) topology.ProbedProxies {
 	all := topology.APIProxies(s.Slices)
 	answers := topology.ProbedProxies{}
-	for addr, err := range probeEach(ctx, all[:min(len(all), maxProbed)], connect) {
+	for addr, err := range probeEach(ctx, all[:min(len(all), probedMax)], connect) {
 		answers[addr] = err == nil
 	}
 	return answers

@@ -49,7 +49,7 @@ func newHistory(t *rapid.T) *history {
 	h := &history{t: t, now: time.Unix(1, 0), past: []map[string]labels.Set{{}}, at: map[unit]int{}}
 	h.written = rapid.Bool().Draw(t, "written")
 	h.config.NodesWithoutUnit = rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "without unit")
-	for i := range rapid.SampledFrom([]int{2, 3, maxUnits + 2}).Draw(t, "keys") {
+	for i := range rapid.SampledFrom([]int{2, 3, unitsMax + 2}).Draw(t, "keys") {
 		h.keys = append(h.keys, fmt.Sprintf("k%d", i))
 	}
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -213,7 +213,7 @@ func objects(nodes map[string]labels.Set) []*metav1.PartialObjectMetadata {
 // size is that of a large cluster: units of some keys have many Nodes.
 func (h *history) size(u unit) int {
 	if u.key < "k2" {
-		return maxUnitNodes/2 + 1
+		return unitNodesMax/2 + 1
 	}
 	return 1
 }
@@ -221,7 +221,7 @@ func (h *history) size(u unit) int {
 // look takes a Snapshot and checks what must hold at any moment.
 func (h *history) look() {
 	s, whole := h.snapshot()
-	if n := len(h.plan.watches); n > 2*maxUnits+1 {
+	if n := len(h.plan.watches); n > 2*unitsMax+1 {
 		h.t.Fatalf("%d watches", n)
 	}
 	if !whole {
@@ -327,7 +327,7 @@ func (h *history) checkCovered(s topology.Snapshot) {
 
 // settle lets every watch read everything.
 func (h *history) settle() {
-	for range maxUnits + 4 { // units of unknown size are read one after the other
+	for range unitsMax + 4 { // units of unknown size are read one after the other
 		h.deliverSelf(len(h.past) - 1)
 		for u := range h.plan.watches {
 			h.at[u] = len(h.past) - 1
@@ -385,7 +385,7 @@ func TestUnitHistories(t *testing.T) {
 		for _, u := range want {
 			size += h.size(u)
 		}
-		if len(want) > maxUnits || size > maxUnitNodes && len(want) > 1 {
+		if len(want) > unitsMax || size > unitNodesMax && len(want) > 1 {
 			want = []unit{{}}
 		}
 		if got := slices.SortedFunc(maps.Keys(h.plan.watches), compareUnits); !slices.Equal(got, want) {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// maxUnits is how many units of one Node are watched one by one. If more are named, or were
+	// unitsMax is how many units of one Node are watched one by one. If more are named, or were
 	// named within the last lingering, one watch takes all Nodes.
-	maxUnits = 8
-	// maxUnitNodes is how many Nodes the watches of several units may hold together, before one watch
+	unitsMax = 8
+	// unitNodesMax is how many Nodes the watches of several units may hold together, before one watch
 	// takes all Nodes. Keys that all Nodes share would else read each Node several times.
-	maxUnitNodes = 2000
+	unitNodesMax = 2000
 	// lingering is how long a watch goes on that is not needed any more, so that Services that come
 	// and go list each unit once in that time.
 	lingering = 5 * time.Minute
@@ -157,7 +157,7 @@ func (p unitPlan) needed(node labels.Set, f facts) []unit {
 			lingers++
 		}
 	}
-	if len(units)+lingers > maxUnits && len(units) > 0 || size > maxUnitNodes && len(units) > 1 {
+	if len(units)+lingers > unitsMax && len(units) > 0 || size > unitNodesMax && len(units) > 1 {
 		return []unit{{}}
 	}
 	return p.oneUnmeasured(units)

@@ -87,11 +87,11 @@ func TestUnitPlanWatchesAll(t *testing.T) {
 	p := newPlanTest(t)
 	p.labels = labels.Set{}
 	var names []string
-	for i := range maxUnits + 1 {
+	for i := range unitsMax + 1 {
 		names = append(names, string(rune('a'+i)))
 		p.labels[names[i]] = "x"
 	}
-	few, units := names[:maxUnits], "a=x b=x c=x d=x e=x f=x g=x h=x"
+	few, units := names[:unitsMax], "a=x b=x c=x d=x e=x f=x g=x h=x"
 	p.name(few...)
 	p.want("as many as the bound: one after the other, because their sizes are not known", "a=x", "", false)
 	for range few {
@@ -121,7 +121,7 @@ func TestUnitPlanWatchesAll(t *testing.T) {
 // the others have ended. One unit stays one, however large.
 func TestLargeUnits(t *testing.T) {
 	p := newPlanTest(t)
-	p.size = func(u unit) int { return maxUnitNodes }
+	p.size = func(u unit) int { return unitNodesMax }
 	p.labels = labels.Set{"os": "x", "arch": "x"}
 	p.name("os")
 	p.want("one unit", "os=x", "", false)
@@ -164,7 +164,7 @@ func TestPlanWithoutNode(t *testing.T) {
 // read once.
 func TestKeysOfAllNodes(t *testing.T) {
 	p := newPlanTest(t)
-	p.size = func(unit) int { return 5 * maxUnitNodes }
+	p.size = func(unit) int { return 5 * unitNodesMax }
 	p.labels = labels.Set{"unit": "x"}
 	keys := []string{"a", "b", "c", "d", "e", "f", "g"}
 	for _, key := range keys {
@@ -224,7 +224,7 @@ func TestLostNodeKeepsItsUnits(t *testing.T) {
 func TestNamesThatComeAndGo(t *testing.T) {
 	p := newPlanTest(t)
 	p.labels = labels.Set{}
-	for i := range 5 * maxUnits {
+	for i := range 5 * unitsMax {
 		p.labels[string(rune('A'+i))] = "x"
 	}
 	begun := map[unit]bool{}
@@ -238,8 +238,8 @@ func TestNamesThatComeAndGo(t *testing.T) {
 			}
 		}
 	}
-	if len(begun) != maxUnits+1 || !begun[unit{}] {
-		t.Errorf("%d watches began, want %d and one for all Nodes", len(begun), maxUnits)
+	if len(begun) != unitsMax+1 || !begun[unit{}] {
+		t.Errorf("%d watches began, want %d and one for all Nodes", len(begun), unitsMax)
 	}
 }
 

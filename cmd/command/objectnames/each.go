@@ -16,8 +16,8 @@ import (
 // The bounds of one list of names: objects and bytes of a page, and pages.
 const (
 	namesPerPage = 500
-	maxPageBytes = 32 << 20
-	maxNamePages = 100
+	pageBytesMax = 32 << 20
+	namePagesMax = 100
 )
 
 // acceptNames asks an API server for the metadata of objects; one that cannot do so sends all.
@@ -40,7 +40,7 @@ func Each(ctx context.Context, config *rest.Config, path string, add func(namesp
 		return fmt.Errorf("reading the address %s: %w", config.Host, err)
 	}
 	target, next := base.JoinPath(path), ""
-	for range maxNamePages {
+	for range namePagesMax {
 		query := url.Values{"limit": {strconv.Itoa(namesPerPage)}}
 		if next != "" {
 			query.Set("continue", next)
@@ -76,5 +76,5 @@ func getNames(ctx context.Context, client *http.Client, target string) (page met
 	if answer.StatusCode != http.StatusOK {
 		return page, fmt.Errorf("answer %s", answer.Status)
 	}
-	return page, json.NewDecoder(io.LimitReader(answer.Body, maxPageBytes)).Decode(&page)
+	return page, json.NewDecoder(io.LimitReader(answer.Body, pageBytesMax)).Decode(&page)
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	retryPause     = 50 * time.Millisecond
-	maxHolderBytes = 200
+	holderBytesMax = 200
 )
 
 // HeldError means that another process has the lock.
@@ -55,7 +55,7 @@ func lock(ctx context.Context, file *os.File) error {
 		select {
 		case <-time.After(retryPause):
 		case <-ctx.Done():
-			text := make([]byte, maxHolderBytes)
+			text := make([]byte, holderBytesMax)
 			n, _ := file.ReadAt(text, 0) // a holder may not have described itself yet
 			return HeldError{Path: file.Name(), Holder: excerpt.Of(strings.TrimSpace(string(text[:n])))}
 		}

@@ -18,7 +18,7 @@ import (
 
 // The limits of the socket.
 const (
-	maxPathBytes = 107 // of the kernel, without the zero byte at the end
+	pathBytesMax = 107 // of the kernel, without the zero byte at the end
 	answerLimit  = time.Second
 	lockLimit    = 2 * time.Second
 )
@@ -31,8 +31,8 @@ var ErrInUse = errors.New("another process listens there, such as another gridpr
 // path is locked meanwhile, by a file beside it, so that of two daemons that start at once only one
 // gets it.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
-	if len(path) > maxPathBytes {
-		return nil, fmt.Errorf("the path of the socket has %d bytes, and the kernel takes at most %d", len(path), maxPathBytes)
+	if len(path) > pathBytesMax {
+		return nil, fmt.Errorf("the path of the socket has %d bytes, and the kernel takes at most %d", len(path), pathBytesMax)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

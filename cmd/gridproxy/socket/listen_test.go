@@ -80,7 +80,7 @@ func TestListenKeepsFiles(t *testing.T) {
 	if text, err := os.ReadFile(path); string(text) != "mine" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
-	if _, err := Listen(t.Context(), "/"+strings.Repeat("x", maxPathBytes)); err == nil || !strings.Contains(err.Error(), "108 bytes") {
+	if _, err := Listen(t.Context(), "/"+strings.Repeat("x", pathBytesMax)); err == nil || !strings.Contains(err.Error(), "108 bytes") {
 		t.Errorf("a long path: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ type Config struct {
 	Namespace string          // only Services and Grids in it; "" = all
 	Cluster   bool            // the Snapshot is of a cluster, where grid-dns may answer: that is not known here
 
-	MaxDecisions int // bounds the work; 0 = maxDecisions
+	MaxDecisions int // bounds the work; 0 = decisionsMax
 }
 
 // CheckNamespace returns an error if the namespace has no Service and no Grid.

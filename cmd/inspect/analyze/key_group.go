@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// maxDecisions is for how many Nodes and ports of Services a Report decides whether clients are
+// decisionsMax is for how many Nodes and ports of Services a Report decides whether clients are
 // refused. They take some 30 s. Whoever may create Services can name keys that have another value
 // on each Node.
-const maxDecisions = 4_000_000
+const decisionsMax = 4_000_000
 
-func (c Config) decisions() int { return cmp.Or(c.MaxDecisions, maxDecisions) }
+func (c Config) decisions() int { return cmp.Or(c.MaxDecisions, decisionsMax) }
 
 // keyGroup are the closed Services with the same keys.
 type keyGroup struct {

@@ -40,8 +40,8 @@ type DNSRecord struct {
 	Value string `json:"value"`
 }
 
-// maxRecords is how many of a type are named.
-const maxRecords = 100
+// recordsMax is how many of a type are named.
+const recordsMax = 100
 
 // DNS answers a question.
 func DNS(s topology.Snapshot, c topology.Config, zone names.Config, q DNSQuestion) DNSAnswer {
@@ -86,7 +86,7 @@ func DNS(s topology.Snapshot, c topology.Config, zone names.Config, q DNSQuestio
 func (a *DNSAnswer) addNames(z *names.Zone, addr netip.Addr) (first string) {
 	all := z.Reverse(addr)
 	a.Exists, a.PassedOn = len(all) > 0, len(all) == 0
-	for _, name := range all[:min(len(all), maxRecords)] {
+	for _, name := range all[:min(len(all), recordsMax)] {
 		a.Records = append(a.Records, DNSRecord{"PTR", excerpt.Of(strings.TrimSuffix(name, "."))})
 	}
 	if len(all) == 0 {
@@ -100,7 +100,7 @@ func (a *DNSAnswer) addRecords(z *names.Zone, name string) {
 		kind string
 		want names.Want
 	}{{"A", names.WantIPv4}, {"AAAA", names.WantIPv6}, {"SRV", names.WantServices}} {
-		records, _, exists := z.Lookup(name, of.want, maxRecords, 0)
+		records, _, exists := z.Lookup(name, of.want, recordsMax, 0)
 		a.Exists = a.Exists || exists
 		for _, r := range records {
 			switch {

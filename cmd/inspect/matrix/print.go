@@ -29,14 +29,14 @@ func Print(w io.Writer, format string, m Matrix) error {
 	return command.Flush(w, page.Bytes())
 }
 
-// maxColumns is how wide a table with a column for each unit may be.
-const maxColumns = 100
+// columnsMax is how wide a table with a column for each unit may be.
+const columnsMax = 100
 
 // WriteTable writes the Matrix for people: a line for each Service with a column for each unit. If
 // that is too wide, the units are in lines, those with the same answer in one.
 func (m Matrix) WriteTable(w io.Writer) error {
 	t := m.byColumn()
-	if width(t) > maxColumns {
+	if width(t) > columnsMax {
 		t = m.byLine()
 	}
 	if err := t.Write(w); err != nil || m.LeftOut == 0 {

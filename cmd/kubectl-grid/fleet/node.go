@@ -63,11 +63,11 @@ func sortNodes(nodes []Node, keys []string) {
 	})
 }
 
-// maxKeys bounds the keys that are shown: whoever may create a Service can name some.
-const maxKeys = 4
+// keysMax bounds the keys that are shown: whoever may create a Service can name some.
+const keysMax = 4
 
 // UnitKeys returns the label keys that closed Services or Grids name and that a Node carries:
-// the first maxKeys, those named most often first.
+// the first keysMax, those named most often first.
 func UnitKeys(nodes []*corev1.Node, services []map[string]string, gridKeys []string) []string {
 	carried := map[string]bool{}
 	for _, n := range nodes {
@@ -96,5 +96,5 @@ func UnitKeys(nodes []*corev1.Node, services []map[string]string, gridKeys []str
 	sorted := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
 	})
-	return sorted[:min(len(sorted), maxKeys)]
+	return sorted[:min(len(sorted), keysMax)]
 }

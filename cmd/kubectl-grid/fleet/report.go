@@ -19,11 +19,11 @@ type Report struct {
 	Keys     []string `json:"keys"`    // label keys of the units
 	Nodes    []Node   `json:"nodes"`   // not healthy first, then by unit
 	Grids    []Grid   `json:"grids"`
-	Problems []string `json:"problems,omitempty"` // each with what to do; at most maxProblems, and how many more
+	Problems []string `json:"problems,omitempty"` // each with what to do; at most problemsMax, and how many more
 }
 
-// maxProblems is how many problems are listed. The tables have all of them.
-const maxProblems = 20
+// problemsMax is how many problems are listed. The tables have all of them.
+const problemsMax = 20
 
 // NewReport makes a Report. There is an answer for each Node, in the same order.
 func NewReport(keys []string, nodes []*corev1.Node, answers []Answer, grids []Grid) Report {
@@ -51,8 +51,8 @@ func (r Report) problems() []string {
 			add("%s %s/%s: %s", g.Kind, g.Namespace, g.Name, g.problem)
 		}
 	}
-	if more := len(all) - maxProblems; more > 0 {
-		all = append(all[:maxProblems], fmt.Sprintf("and %d more, which the tables show", more))
+	if more := len(all) - problemsMax; more > 0 {
+		all = append(all[:problemsMax], fmt.Sprintf("and %d more, which the tables show", more))
 	}
 	return all
 }

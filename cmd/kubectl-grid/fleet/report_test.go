@@ -79,7 +79,7 @@ func TestProblemsAreBounded(t *testing.T) {
 		nodes = append(nodes, node(fmt.Sprint("n", i), nil))
 	}
 	r := NewReport(nil, nodes, make([]Answer, 100), nil)
-	if len(r.Nodes) != 100 || len(r.Problems) != maxProblems+1 || r.Problems[maxProblems] != "and 80 more, which the tables show" {
+	if len(r.Nodes) != 100 || len(r.Problems) != problemsMax+1 || r.Problems[problemsMax] != "and 80 more, which the tables show" {
 		t.Errorf("%d rows, %d problems: %q", len(r.Nodes), len(r.Problems), r.Problems)
 	}
 }

@@ -22,8 +22,8 @@ const MaxParallel = 20
 // Deadline is how long one Node may take, unless the user says otherwise.
 const Deadline = 5 * time.Second
 
-// maxBody is how much of an answer is read. A body of /healthz takes some 300 bytes.
-const maxBody = 16 << 10
+// bodyMax is how much of an answer is read. A body of /healthz takes some 300 bytes.
+const bodyMax = 16 << 10
 
 // Asker asks the daemons of Nodes.
 type Asker struct {
@@ -90,12 +90,12 @@ func (a *Asker) get(ctx context.Context, name string) (fleet.Answer, error) {
 		return fleet.Answer{}, err
 	}
 	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(response.Body, bodyMax+1))
 	if err != nil {
 		return fleet.Answer{}, err
 	}
-	if len(body) > maxBody {
-		return fleet.Answer{}, fmt.Errorf("the answer is larger than %d bytes", maxBody)
+	if len(body) > bodyMax {
+		return fleet.Answer{}, fmt.Errorf("the answer is larger than %d bytes", bodyMax)
 	}
 	return fleet.Answer{Code: response.StatusCode, Body: body}, nil
 }

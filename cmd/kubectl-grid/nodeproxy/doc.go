@@ -2,7 +2,7 @@
 // server.
 //
 // Invariant: at most MaxParallel requests run at once, each ends at its deadline, and at most
-// maxBody bytes of an answer are read. A redirect is not followed: the answer comes from a Node,
+// bodyMax bytes of an answer are read. A redirect is not followed: the answer comes from a Node,
 // and would lead the user's credentials elsewhere.
 //
 // Not pure: network.

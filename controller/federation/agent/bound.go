@@ -71,8 +71,8 @@ func (r *boundedBody) Read(into []byte) (int, error) {
 		r.begun = now
 		r.size.Store(0)
 	}
-	if r.size.Add(int64(n)) > maxBody {
-		r.bound.exceeded(fmt.Sprintf("it answers GET %s with more than %d MiB", r.path, maxBody>>20))
+	if r.size.Add(int64(n)) > bodyMax {
+		r.bound.exceeded(fmt.Sprintf("it answers GET %s with more than %d MiB", r.path, bodyMax>>20))
 		return 0, errTooLarge
 	}
 	return n, err
@@ -82,8 +82,8 @@ func (r *boundedBody) Read(into []byte) (int, error) {
 func (b *bound) count(next toolscache.ResourceEventHandler) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
-			if b.objects.Add(1) > maxObjects {
-				b.exceeded(fmt.Sprintf("it has more than %d Grids and Namespaces", maxObjects))
+			if b.objects.Add(1) > objectsMax {
+				b.exceeded(fmt.Sprintf("it has more than %d Grids and Namespaces", objectsMax))
 			}
 			next.OnAdd(o, false)
 		},

@@ -17,7 +17,7 @@ import (
 func TestBound(t *testing.T) {
 	chunk := bytes.Repeat([]byte("x"), 1<<20)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n := maxBody>>20 - 1
+		n := bodyMax>>20 - 1
 		if r.URL.Query().Has("endless") {
 			n++
 		}
@@ -82,13 +82,13 @@ func TestCount(t *testing.T) {
 	exceeded := 0
 	b := newBound(time.Now, func(string) { exceeded++ })
 	on := b.count(cache.ResourceEventHandlerFuncs{})
-	for range maxObjects {
+	for range objectsMax {
 		on.OnAdd(nil, false)
 	}
 	on.OnDelete(nil)
 	on.OnAdd(nil, true)
 	if exceeded != 0 {
-		t.Fatalf("exceeded with %d objects", maxObjects)
+		t.Fatalf("exceeded with %d objects", objectsMax)
 	}
 	if on.OnAdd(nil, false); exceeded != 1 {
 		t.Fatal("not exceeded")

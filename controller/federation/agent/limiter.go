@@ -38,7 +38,7 @@ func (l *limiter) enter(from string) (leave func(), admitted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one := l.of(place.Addr().Unmap(), now)
-	if one == nil || l.busy >= maxFetches || one.busy >= maxPeerFetches || !one.limit.AllowN(now, 1) || !l.all.AllowN(now, 1) {
+	if one == nil || l.busy >= fetchesMax || one.busy >= peerFetchesMax || !one.limit.AllowN(now, 1) || !l.all.AllowN(now, 1) {
 		return nil, false
 	}
 	l.busy++
@@ -57,14 +57,14 @@ func (l *limiter) of(address netip.Addr, now time.Time) *peer {
 	if known := l.each[address]; known != nil {
 		return known
 	}
-	if len(l.each) >= maxPeers {
+	if len(l.each) >= peersMax {
 		for a, one := range l.each {
 			if one.busy == 0 && one.limit.TokensAt(now) >= peerFetchesBurst {
 				delete(l.each, a)
 			}
 		}
 	}
-	if len(l.each) >= maxPeers {
+	if len(l.each) >= peersMax {
 		return nil
 	}
 	one := &peer{limit: rate.NewLimiter(peerFetchesASecond, peerFetchesBurst)}

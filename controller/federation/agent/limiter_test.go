@@ -42,7 +42,7 @@ func TestLimiter(t *testing.T) {
 	}
 
 	g = newAt()
-	if got := ask(g, greedy, 100, true); got != maxPeerFetches {
+	if got := ask(g, greedy, 100, true); got != peerFetchesMax {
 		t.Errorf("one address has %d requests at the same time", got)
 	}
 	if ask(g, flux, 1, true) != 1 {
@@ -51,16 +51,16 @@ func TestLimiter(t *testing.T) {
 
 	g = newAt()
 	total := 0
-	for i := range 2 * maxPeers {
+	for i := range 2 * peersMax {
 		total += ask(g, fmt.Sprintf("192.0.2.%d:%d", i%256, i), 2, false)
 	}
 	if total != fetchesBurst {
 		t.Errorf("all together are answered %d times", total)
 	}
-	for i := range maxPeers {
+	for i := range peersMax {
 		ask(g, fmt.Sprintf("198.51.100.%d:1", i), 1, false)
 	}
-	if len(g.each) > maxPeers {
+	if len(g.each) > peersMax {
 		t.Errorf("%d addresses are remembered", len(g.each))
 	}
 	now = now.Add(time.Minute)

@@ -41,13 +41,13 @@ const (
 	tokenLifetime      = 90 * 24 * time.Hour // is requested; the hub may give less
 	tokenRenewalDelay  = 24 * time.Hour      // or half of its life, if that is shorter
 	tokenRetryDelayMax = time.Hour           // between two attempts to renew it
-	maxToken           = 16 << 10            // bytes
+	tokenMax           = 16 << 10            // bytes
 )
 
 // Limits of a Push.
 const (
 	pushSettleDelay = time.Second // changes this close together start one round
-	maxDetaching    = 8           // at the same time
+	detachingMax    = 8           // at the same time
 	detachTimeout   = time.Minute
 	endTimeout      = 10 * time.Second // for agents to end
 	excessDelay     = 10 * time.Minute // before the agent of one cluster that sent too much starts again
@@ -56,9 +56,9 @@ const (
 // Limits of what the API server of another cluster may send. Its admin may be anyone, and all that
 // it sends is in the memory of the hub's controller.
 const (
-	maxBody     = 64 << 20 // bytes of a list with all its pages, or of a watch in boundPeriod
+	bodyMax     = 64 << 20 // bytes of a list with all its pages, or of a watch in boundPeriod
 	boundPeriod = time.Minute
-	maxObjects  = 100_000 // in the caches
+	objectsMax  = 100_000 // in the caches
 )
 
 // Limits of the Reader of a Server.
@@ -70,9 +70,9 @@ const (
 // Limits of requests for archives. One address cannot use up what there is for all.
 const (
 	fetchTimeout                         = 30 * time.Second
-	maxFetches                           = 32 // at the same time
-	maxPeerFetches                       = maxFetches / 4
+	fetchesMax                           = 32 // at the same time
+	peerFetchesMax                       = fetchesMax / 4
 	fetchesASecond, fetchesBurst         = ReadsASecond, ReadsBurst
 	peerFetchesASecond, peerFetchesBurst = 20, 100
-	maxPeers                             = 256 // addresses that are remembered
+	peersMax                             = 256 // addresses that are remembered
 )

@@ -54,7 +54,7 @@ type Push struct {
 // NewPush returns a Push that is ready to start.
 func NewPush(c PushConfig) *Push {
 	return &Push{
-		PushConfig: c, changed: make(chan struct{}, 1), places: make(chan struct{}, maxDetaching),
+		PushConfig: c, changed: make(chan struct{}, 1), places: make(chan struct{}, detachingMax),
 		running: map[types.UID]*pushed{}, secrets: map[types.UID]secretRead{}, detached: map[types.UID]bool{},
 	}
 }

@@ -24,7 +24,7 @@ type validity struct{ from, until time.Time }
 // validityOf reads it from a JWT. Nothing is verified: the hub does that.
 func validityOf(token string) validity {
 	parts := strings.Split(token, ".")
-	if len(token) > maxToken || len(parts) != 3 {
+	if len(token) > tokenMax || len(parts) != 3 {
 		return validity{}
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])

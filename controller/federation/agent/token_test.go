@@ -40,7 +40,7 @@ func TestValidityOf(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "a.b", "a.!.c", issued("["), issued("{}"), issued(`{"iat": 5}`), issued(`{"iat": 5, "exp": 4}`), issued(`{"iat": -5, "exp": 4}`),
-		issued(`{"iat": 5, "exp": 1e300}`), issued(`{"iat": "5", "exp": 6}`), issued(`{"iat": 5, "exp": 6, "x": "` + strings.Repeat("x", maxToken) + `"}`),
+		issued(`{"iat": 5, "exp": 1e300}`), issued(`{"iat": "5", "exp": 6}`), issued(`{"iat": 5, "exp": 6, "x": "` + strings.Repeat("x", tokenMax) + `"}`),
 	} {
 		if v := validityOf(text); v != (validity{}) || v.expired(start) {
 			t.Errorf("%.40s: %+v", text, v)

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxFileName is how many bytes the name of a file has at most, so that it fits into the oldest
+// fileNameMax is how many bytes the name of a file has at most, so that it fits into the oldest
 // header of tar.
-const maxFileName = 90
+const fileNameMax = 90
 
 // file is one object and its name in the archive.
 type file struct {
@@ -114,11 +114,11 @@ func fileName(object []byte) (string, error) {
 			return '-'
 		}
 	}, strings.ToLower(whole))
-	if len(name) <= maxFileName-len("-1000") {
+	if len(name) <= fileNameMax-len("-1000") {
 		return name, nil
 	}
 	sum := sha256.Sum256([]byte(whole))
-	return name[:maxFileName/2] + "-" + hex.EncodeToString(sum[:8]), nil
+	return name[:fileNameMax/2] + "-" + hex.EncodeToString(sum[:8]), nil
 }
 
 // Digest returns "sha256:" and the SHA-256 of an archive in hexadecimal digits.

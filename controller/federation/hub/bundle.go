@@ -158,5 +158,5 @@ func (p *packed) object(s *sending) *unstructured.Unstructured {
 
 // problem returns a Problem with a message of bounded length.
 func problem(reason, format string, args ...any) *v1alpha1.Problem {
-	return &v1alpha1.Problem{Reason: reason, Message: excerpt.Fit(fmt.Sprintf(format, args...), maxMessage)}
+	return &v1alpha1.Problem{Reason: reason, Message: excerpt.Fit(fmt.Sprintf(format, args...), messageMax)}
 }

@@ -71,7 +71,7 @@ func trimLease(o any) (any, error) {
 	}
 	kept := identity(l.ObjectMeta)
 	// One that is too long cannot be read: see readHeartbeat.
-	if text, found := l.Annotations[v1alpha1.AnnotationHeartbeat]; found && len(text) <= maxHeartbeat {
+	if text, found := l.Annotations[v1alpha1.AnnotationHeartbeat]; found && len(text) <= heartbeatMax {
 		kept.Annotations = map[string]string{v1alpha1.AnnotationHeartbeat: text}
 	}
 	l.ObjectMeta, l.Spec = kept, coordinationv1.LeaseSpec{RenewTime: l.Spec.RenewTime}

@@ -24,7 +24,7 @@ type excessPause struct {
 // delete deletes the reports that are too large to be a grid-controller's, and returns after how
 // long there is more to delete; 0: nothing is left.
 func (e excess) delete(ctx context.Context, c client.Client, reports []v1alpha1.GridReport, now time.Time) (again time.Duration, err error) {
-	left, begun := maxExcess, map[string]bool{}
+	left, begun := excessMax, map[string]bool{}
 	for i := range reports {
 		r := &reports[i]
 		p := e[r.Namespace]

@@ -71,11 +71,11 @@ func TestExcess(t *testing.T) {
 		t.Errorf("for a report with a finalizer the patches are %v, %v", to.patched, err)
 	}
 	var many []v1alpha1.GridReport
-	for i := range 2 * maxExcess {
+	for i := range 2 * excessMax {
 		many = append(many, report(fmt.Sprintf("fleet-%d", i), true))
 	}
 	to.deleted = map[string]int{}
-	if _, err := e.delete(t.Context(), to, many, begin); err != nil || len(to.deleted) != maxExcess {
+	if _, err := e.delete(t.Context(), to, many, begin); err != nil || len(to.deleted) != excessMax {
 		t.Errorf("at a time %d are deleted, %v", len(to.deleted), err)
 	}
 }

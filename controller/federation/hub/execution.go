@@ -139,8 +139,8 @@ func each[T any](steps []T, tell func(error), do func(T) error) []error {
 // joined returns one error, of bounded length, for all that are not nil; nil if all are nil.
 func joined(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if more := len(errs) - maxErrors; more > 0 {
-		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more errors", more))
+	if more := len(errs) - errorsMax; more > 0 {
+		errs = append(errs[:errorsMax:errorsMax], fmt.Errorf("and %d more errors", more))
 	}
 	return errors.Join(errs...)
 }

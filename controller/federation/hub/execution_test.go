@@ -312,7 +312,7 @@ func TestBoundedErrors(t *testing.T) {
 	for i := range all[:900] {
 		all[i] = errInjected
 	}
-	if text := joined(all).Error(); strings.Count(text, "\n") != maxErrors || !strings.Contains(text, "and 890 more") {
+	if text := joined(all).Error(); strings.Count(text, "\n") != errorsMax || !strings.Contains(text, "and 890 more") {
 		t.Error(text)
 	}
 	if err := joined(make([]error, 10)); err != nil {

@@ -19,7 +19,7 @@ type faults map[string]v1alpha1.Problem
 // What is not wrong any more is forgotten.
 func (f faults) tell(to events.EventRecorder, grids []plan.Grid, now map[string]v1alpha1.Problem) faults {
 	told := faults{}
-	left := maxEvents
+	left := eventsMax
 	for _, g := range grids {
 		fault, wrong := now[g.UID]
 		if !wrong {

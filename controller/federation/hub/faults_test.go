@@ -36,12 +36,12 @@ func TestFaults(t *testing.T) {
 	}
 	now := map[string]v1alpha1.Problem{}
 	grids = nil
-	for i := range 2*maxEvents + 1 {
+	for i := range 2*eventsMax + 1 {
 		uid := fmt.Sprint(i)
 		grids = append(grids, plan.Grid{Ref: plan.Ref{UID: uid}})
 		now[uid] = v1alpha1.Problem{Reason: "Bad"}
 	}
-	for _, want := range []int{maxEvents, 2 * maxEvents, 2*maxEvents + 1, 2*maxEvents + 1} {
+	for _, want := range []int{eventsMax, 2 * eventsMax, 2*eventsMax + 1, 2*eventsMax + 1} {
 		if f = f.tell(to, grids, now); len(to.Events) != want || len(f) != want {
 			t.Errorf("%d Events, %d remembered, want %d", len(to.Events), len(f), want)
 		}

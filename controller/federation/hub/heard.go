@@ -44,13 +44,13 @@ func (h heardLast) next(leases map[string]*coordinationv1.Lease, now time.Time) 
 func readHeartbeat(l *coordinationv1.Lease) (v1alpha1.Heartbeat, bool) {
 	var h v1alpha1.Heartbeat
 	text := l.Annotations[v1alpha1.AnnotationHeartbeat]
-	if len(text) > maxHeartbeat || json.Unmarshal([]byte(text), &h) != nil {
+	if len(text) > heartbeatMax || json.Unmarshal([]byte(text), &h) != nil {
 		return h, false
 	}
-	h.ClusterUID, h.Version = excerpt.Fit(h.ClusterUID, maxWord), excerpt.Fit(h.Version, maxWord)
-	h.Problems = h.Problems[:min(len(h.Problems), maxProblems)]
+	h.ClusterUID, h.Version = excerpt.Fit(h.ClusterUID, wordMax), excerpt.Fit(h.Version, wordMax)
+	h.Problems = h.Problems[:min(len(h.Problems), problemsMax)]
 	for i, p := range h.Problems {
-		h.Problems[i] = v1alpha1.Problem{Reason: excerpt.Fit(p.Reason, maxWord), Message: excerpt.Fit(p.Message, maxMessage)}
+		h.Problems[i] = v1alpha1.Problem{Reason: excerpt.Fit(p.Reason, wordMax), Message: excerpt.Fit(p.Message, messageMax)}
 	}
 	return h, l.Spec.RenewTime != nil || len(h.Problems) > 0
 }

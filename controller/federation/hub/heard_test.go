@@ -28,7 +28,7 @@ func TestHeard(t *testing.T) {
 		{time.Hour, `{}`, 100 * time.Second, 60 * time.Second},
 		{-time.Hour, `{}`, 120 * time.Second, 120 * time.Second}, // its clock was set back
 		{time.Minute, `{`, 130 * time.Second, -1},
-		{time.Minute, strings.Repeat(" ", maxHeartbeat) + `{}`, 140 * time.Second, -1},
+		{time.Minute, strings.Repeat(" ", heartbeatMax) + `{}`, 140 * time.Second, -1},
 	} {
 		h = h.next(map[string]*coordinationv1.Lease{"west": newLease("west", begin.Add(step.renewed), step.heartbeat)}, begin.Add(step.now))
 		beat, found := h["west"]
@@ -64,11 +64,11 @@ func TestHeartbeatBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept, ok := readHeartbeat(newLease("west", time.Unix(1, 0), string(text)))
-	if !ok || len(kept.Problems) != maxProblems || len(kept.ClusterUID) > maxWord || kept.Version != `1\n2` {
+	if !ok || len(kept.Problems) != problemsMax || len(kept.ClusterUID) > wordMax || kept.Version != `1\n2` {
 		t.Errorf("%t, %d problems, UID of %d bytes, version %q", ok, len(kept.Problems), len(kept.ClusterUID), kept.Version)
 	}
 	for _, p := range kept.Problems {
-		if len(p.Reason) > maxWord || len(p.Message) > maxMessage || strings.Contains(p.Message, "\x1b") {
+		if len(p.Reason) > wordMax || len(p.Message) > messageMax || strings.Contains(p.Message, "\x1b") {
 			t.Errorf("a problem of %d and %d bytes: %q", len(p.Reason), len(p.Message), p.Message)
 		}
 	}

@@ -32,9 +32,9 @@ const (
 // Limits of one decision.
 const (
 	workers   = 8   // writes that are under way at the same time
-	maxErrors = 10  // that are named
-	maxEvents = 20  // that are sent; the others follow with the next decisions
-	maxExcess = 100 // reports that are deleted
+	errorsMax = 10  // that are named
+	eventsMax = 20  // that are sent; the others follow with the next decisions
+	excessMax = 100 // reports that are deleted
 
 	// attempts is how often a finalizer is added to a Grid that others write at the same time. All
 	// but the first begin with a live read.
@@ -43,8 +43,8 @@ const (
 
 // Limits of what a member says of itself, in bytes.
 const (
-	maxHeartbeat = 16 << 10
-	maxMessage   = 512
-	maxWord      = 128
-	maxProblems  = 10 // problems
+	heartbeatMax = 16 << 10
+	messageMax   = 512
+	wordMax      = 128
+	problemsMax  = 10 // problems
 )

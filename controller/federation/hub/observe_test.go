@@ -121,7 +121,7 @@ func TestTransforms(t *testing.T) {
 			Annotations: map[string]string{v1alpha1.AnnotationRevision: "r", annotationSize: "1000"}},
 		Spec: v1alpha1.GridBundleSpec{Grids: 1, Digest: "d"},
 	}
-	lease := newLease("west", time.Unix(1, 0), strings.Repeat("x", maxHeartbeat+1))
+	lease := newLease("west", time.Unix(1, 0), strings.Repeat("x", heartbeatMax+1))
 	wantLease := newLease("west", time.Unix(1, 0), "")
 	wantLease.Labels, wantLease.Annotations = nil, nil
 	n := newNamespace()

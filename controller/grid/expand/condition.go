@@ -258,7 +258,7 @@ func (a *assessment) dated(verdicts map[string]verdict, d distribution) []metav1
 			continue
 		}
 		c := metav1.Condition{
-			Type: of, Status: v.status, Reason: v.reason, Message: excerpt.Fit(v.message, maxConditionMessage),
+			Type: of, Status: v.status, Reason: v.reason, Message: excerpt.Fit(v.message, conditionMessageMax),
 			ObservedGeneration: a.Grid.Generation, LastTransitionTime: metav1.Time{Time: a.second()},
 		}
 		if i := slices.IndexFunc(a.Observed.Status.Conditions, func(p metav1.Condition) bool { return p.Type == of }); i >= 0 {
@@ -280,10 +280,10 @@ func (g group) list() string {
 	if len(g.names) == 0 {
 		return ""
 	}
-	return ": " + namesOf(g.names, g.n, maxListed)
+	return ": " + namesOf(g.names, g.n, listedMax)
 }
 
-func listed(names []string) string { return listedUpTo(names, maxListed) }
+func listed(names []string) string { return listedUpTo(names, listedMax) }
 
 func listedUpTo(names []string, limit int) string { return namesOf(names, len(names), limit) }
 

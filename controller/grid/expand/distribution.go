@@ -77,7 +77,7 @@ func (d distribution) clusters() (rows []v1.ClusterStatus, size int) {
 	for i := range d.members {
 		row := d.members[i].row()
 		row.Message = ""
-		if size += sizeOf(row); i == maxRows || size > maxClustersSize {
+		if size += sizeOf(row); i == rowsMax || size > clustersSizeMax {
 			size -= sizeOf(row)
 			break
 		}
@@ -85,7 +85,7 @@ func (d distribution) clusters() (rows []v1.ClusterStatus, size int) {
 	}
 	for i := range rows {
 		row := d.members[i].row()
-		if more := sizeOf(row) - sizeOf(rows[i]); size+more <= maxClustersSize {
+		if more := sizeOf(row) - sizeOf(rows[i]); size+more <= clustersSizeMax {
 			rows[i], size = row, size+more
 		}
 	}
@@ -99,7 +99,7 @@ func (d distribution) states() map[string]v1.State {
 	for i := range d.members {
 		m := &d.members[i]
 		for _, r := range m.rows {
-			if s := m.Report.States[r.Value]; len(s.JSON) > 0 && len(s.JSON) <= maxStateSize && json.Valid(s.JSON) {
+			if s := m.Report.States[r.Value]; len(s.JSON) > 0 && len(s.JSON) <= stateSizeMax && json.Valid(s.JSON) {
 				all[UnitName(r)] = s
 			}
 		}
@@ -124,7 +124,7 @@ func (d distribution) say(s standing, what string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d clusters %s: %s", len(names), len(d.members), what, listedUpTo(names, maxClusterNames))
+	return fmt.Sprintf("%d of %d clusters %s: %s", len(names), len(d.members), what, listedUpTo(names, clusterNamesMax))
 }
 
 // judge returns the conditions about the units of all clusters, with what is known of the
@@ -198,8 +198,8 @@ func (d distribution) withdrawing(g Grid) *verdict {
 func (d distribution) explained() string {
 	var texts []string
 	for i := range d.members { // they come first
-		if m := &d.members[i]; m.standing == standsFailed && len(texts) < maxFailures {
-			texts = append(texts, fmt.Sprintf("%s: %s", m.Name, excerpt.Fit(m.why, maxFailureBytes)))
+		if m := &d.members[i]; m.standing == standsFailed && len(texts) < failuresMax {
+			texts = append(texts, fmt.Sprintf("%s: %s", m.Name, excerpt.Fit(m.why, failureBytesMax)))
 		}
 	}
 	return strings.Join(texts, "; ")

@@ -278,7 +278,7 @@ func checkDistributed(t *rapid.T, o Observed, s v1.WorkloadGridStatus, states ma
 		f := readMember(o.Grid.Kind, m)
 		total, readyUnits, rows = total+f.unitNumber, readyUnits+f.ready, rows+len(f.rows)
 		silent = silent || !m.SilentSince.IsZero()
-		if r := m.Report; r != nil && r.Status.UnitNumber > 0 && r.Status.UnitNumber <= maxCounted && int(r.Status.UnitNumber) > f.unitNumber {
+		if r := m.Report; r != nil && r.Status.UnitNumber > 0 && r.Status.UnitNumber <= countedMax && int(r.Status.UnitNumber) > f.unitNumber {
 			t.Errorf("%s reports %d units, and %d count", m.Name, r.Status.UnitNumber, f.unitNumber)
 		}
 	}
@@ -286,7 +286,7 @@ func checkDistributed(t *rapid.T, o Observed, s v1.WorkloadGridStatus, states ma
 	if _, err := fmt.Sscanf(s.ReadyRate, "%d/%d", &gotReady, &gotAll); err != nil || gotReady != readyUnits || int(s.UnitNumber) != total || gotAll != len(s.Units)+int(s.OmittedUnits) {
 		t.Errorf("%s ready of %d units, want %d of %d; %d rows, %d omitted", s.ReadyRate, s.UnitNumber, readyUnits, total, len(s.Units), s.OmittedUnits)
 	}
-	if len(s.Units) < min(rows, maxRows) || len(s.Clusters) != len(o.Fleet) {
+	if len(s.Units) < min(rows, rowsMax) || len(s.Clusters) != len(o.Fleet) {
 		checkFull(t, o, s, rows)
 	}
 	if r := conditionText(s.Conditions, v1.ConditionReady); silent && !strings.HasPrefix(r, "False ") {
@@ -294,7 +294,7 @@ func checkDistributed(t *rapid.T, o Observed, s v1.WorkloadGridStatus, states ma
 	}
 	seen := map[string]bool{}
 	for _, r := range s.Units {
-		if name := UnitName(r); seen[name] || r.Cluster == "other" || len(r.Message) > maxRowMessage || r.Nodes < 0 || len(r.Child) > maxChildBytes {
+		if name := UnitName(r); seen[name] || r.Cluster == "other" || len(r.Message) > rowMessageMax || r.Nodes < 0 || len(r.Child) > childBytesMax {
 			t.Errorf("row %.80s is there twice: %t; it is %+.300v", name, seen[name], r)
 		}
 		seen[UnitName(r)] = true
@@ -309,10 +309,10 @@ func checkFull(t *rapid.T, o Observed, s v1.WorkloadGridStatus, of int) {
 	a, d := assess(o), distributionOf(o)
 	rows := a.rows(d)
 	size := d.status(&v1.GridStatus{})
-	for _, r := range fitRows(rows, maxRowsSize)[:min(len(s.Units)+1, len(rows), maxRows)] {
+	for _, r := range fitRows(rows, rowsSizeMax)[:min(len(s.Units)+1, len(rows), rowsMax)] {
 		size += sizeOf(r)
 	}
-	if size <= maxRowsSize || len(s.Clusters) != len(o.Fleet) {
+	if size <= rowsSizeMax || len(s.Clusters) != len(o.Fleet) {
 		t.Errorf("%d rows of %d in %d bytes, %d clusters of %d", len(s.Units), of, size, len(s.Clusters), len(o.Fleet))
 	}
 }

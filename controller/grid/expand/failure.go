@@ -72,16 +72,16 @@ func withoutHash(text string) string {
 }
 
 // Units names the first units.
-func (f Failure) Units() string { return listedUpTo(f.Values, maxFailureUnits) }
+func (f Failure) Units() string { return listedUpTo(f.Values, failureUnitsMax) }
 
 // explained returns what is wrong, for a condition: the first failures, and how many others
 // there are.
 func explained(failures []Failure) string {
 	var text []string
-	for _, f := range failures[:min(len(failures), maxFailures)] {
-		text = append(text, fmt.Sprintf("%s: %s", f.Units(), excerpt.Fit(f.Message, maxFailureBytes)))
+	for _, f := range failures[:min(len(failures), failuresMax)] {
+		text = append(text, fmt.Sprintf("%s: %s", f.Units(), excerpt.Fit(f.Message, failureBytesMax)))
 	}
-	if more := len(failures) - maxFailures; more > 0 {
+	if more := len(failures) - failuresMax; more > 0 {
 		text = append(text, fmt.Sprintf("and %d other problems", more))
 	}
 	return strings.Join(text, "; ")

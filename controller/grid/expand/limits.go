@@ -29,34 +29,34 @@ const (
 // fit too, so the whole status is kept below 300 kB of JSON. Conditions take what the parts below
 // leave.
 const (
-	maxRows      = 1000
-	maxRowsSize  = 180_000 // of units and clusters together
-	maxStateSize = 80_000
+	rowsMax      = 1000
+	rowsSizeMax  = 180_000 // of units and clusters together
+	stateSizeMax = 80_000
 
-	maxClustersSize = 80_000
-	maxNamesSize    = 5_000 // of each list of templates
+	clustersSizeMax = 80_000
+	namesSizeMax    = 5_000 // of each list of templates
 
-	maxRowMessage       = 256
-	maxConditionMessage = 2048
+	rowMessageMax       = 256
+	conditionMessageMax = 2048
 )
 
 // Limits of what is read.
 const (
-	maxOtherKeys  = 8       // in OtherKeys; with more, Nodes count as present
-	maxCounted    = 100_000 // of a counter in a report
-	maxWordBytes  = 64      // of a reason in a report
-	maxChildBytes = 253     // of a name in a report
+	otherKeysMax  = 8       // in OtherKeys; with more, Nodes count as present
+	countedMax    = 100_000 // of a counter in a report
+	wordBytesMax  = 64      // of a reason in a report
+	childBytesMax = 253     // of a name in a report
 )
 
 // Limits of one message.
 const (
-	maxListed       = 10   // names
-	maxClusterNames = 3    // clusters
-	maxFailures     = 3    // failures
-	maxFailureUnits = 3    // units of one failure
-	maxFailureBytes = 400  // of one failure
-	maxRivals       = 3    // field managers
-	maxRivalFields  = 3    // fields of one of them
-	maxRivalBytes   = 256  // of the text about them
-	maxCommand      = 1000 // bytes of entries in a command, so that it is not cut
+	listedMax       = 10   // names
+	clusterNamesMax = 3    // clusters
+	failuresMax     = 3    // failures
+	failureUnitsMax = 3    // units of one failure
+	failureBytesMax = 400  // of one failure
+	rivalsMax       = 3    // field managers
+	rivalFieldsMax  = 3    // fields of one of them
+	rivalBytesMax   = 256  // of the text about them
+	commandMax      = 1000 // bytes of entries in a command, so that it is not cut
 )

@@ -74,7 +74,7 @@ const (
 // readMember reads what is known of a Grid of a kind in a cluster.
 func readMember(k Kind, m Member) outcome {
 	o := outcome{Member: m}
-	if o.State = excerpt.Fit(cmp.Or(m.State, StateWaiting), maxWordBytes); m.Report == nil {
+	if o.State = excerpt.Fit(cmp.Or(m.State, StateWaiting), wordBytesMax); m.Report == nil {
 		if o.State == StateCurrent {
 			o.State = StateWaiting
 		}
@@ -99,7 +99,7 @@ func readMember(k Kind, m Member) outcome {
 // rowsOf returns the rows that a cluster reports, at most one for each value. Rows without a
 // valid value are left out; texts and numbers are bounded.
 func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
-	reported = reported[:min(len(reported), maxRows)]
+	reported = reported[:min(len(reported), rowsMax)]
 	rows, seen := make([]v1.UnitStatus, 0, len(reported)), make(map[string]bool, len(reported))
 	for _, r := range reported {
 		if r.Value == "" || seen[r.Value] || len(validation.IsValidLabelValue(r.Value)) > 0 {
@@ -107,10 +107,10 @@ func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 		}
 		seen[r.Value] = true
 		row := v1.UnitStatus{
-			Cluster: cluster, Value: r.Value, Child: excerpt.Fit(r.Child, maxChildBytes), Template: excerpt.Fit(r.Template, maxChildBytes),
+			Cluster: cluster, Value: r.Value, Child: excerpt.Fit(r.Child, childBytesMax), Template: excerpt.Fit(r.Template, childBytesMax),
 			Nodes: max(r.Nodes, 0), Replicas: max(r.Replicas, 0), ReadyReplicas: max(r.ReadyReplicas, 0),
 			UpdatedReplicas: max(r.UpdatedReplicas, 0), Misplaced: max(r.Misplaced, 0), Served: r.Served,
-			Phase: r.Phase, Reason: reasonOf(r.Reason), Message: excerpt.Fit(r.Message, maxRowMessage),
+			Phase: r.Phase, Reason: reasonOf(r.Reason), Message: excerpt.Fit(r.Message, rowMessageMax),
 		}
 		switch r.Phase {
 		case v1.UnitReady, v1.UnitProgressing, v1.UnitFailed, v1.UnitOffline:
@@ -151,7 +151,7 @@ func (r *MemberReport) count(shown tally) tally {
 	return t
 }
 
-func bounded(n int32) int { return int(min(max(n, 0), maxCounted)) }
+func bounded(n int32) int { return int(min(max(n, 0), countedMax)) }
 
 // stand returns the standing of the Grid in the cluster, and what is wrong there.
 func (m *outcome) stand(k Kind, all tally) (s standing, why string) {
@@ -194,8 +194,8 @@ func rfc3339(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 func (m *outcome) row() v1.ClusterStatus {
 	row := v1.ClusterStatus{
-		Name: m.Name, State: m.State, Message: excerpt.Fit(m.why, maxRowMessage),
-		Units: int32(min(m.unitNumber, maxCounted)), ReadyUnits: int32(min(m.ready, maxCounted)),
+		Name: m.Name, State: m.State, Message: excerpt.Fit(m.why, rowMessageMax),
+		Units: int32(min(m.unitNumber, countedMax)), ReadyUnits: int32(min(m.ready, countedMax)),
 	}
 	if m.standing == standsSilent {
 		row.State, row.HeardAt = StateStale, &metav1.Time{Time: rfc3339(m.SilentSince)}

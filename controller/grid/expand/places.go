@@ -90,8 +90,8 @@ func (a *assessment) held(t tally) verdict {
 }
 
 // releaseCommand returns the command with which a user releases lost units: those of values that
-// can go, at most maxListed, beside those that are released already. In place of a command over
-// maxCommand it returns how to write an entry.
+// can go, at most listedMax, beside those that are released already. In place of a command over
+// commandMax it returns how to write an entry.
 func (a *assessment) releaseCommand(values []string) string {
 	var entries, more []string
 	size := 0
@@ -104,11 +104,11 @@ func (a *assessment) releaseCommand(values []string) string {
 			more = append(more, removal.Entry(u.Value, u.loss.since))
 		}
 	}
-	entries = append(entries, more[:min(len(more), maxListed)]...)
+	entries = append(entries, more[:min(len(more), listedMax)]...)
 	for _, e := range entries {
 		size += len(e) + 1
 	}
-	if size > maxCommand {
+	if size > commandMax {
 		return fmt.Sprintf("add entries such as %s to the Grid's annotation %s, separated by commas", entries[len(entries)-1], v1.AnnotationAllowRemoval)
 	}
 	return fmt.Sprintf("kubectl annotate --overwrite -n %s %s %s %s=%s", a.Grid.Namespace, strings.ToLower(string(a.Grid.Kind)), a.Grid.Name,
@@ -131,7 +131,7 @@ func (a *assessment) unmatchedReleases() string {
 		return ""
 	}
 	var texts []string
-	for _, r := range unmatched[:min(len(unmatched), maxListed)] {
+	for _, r := range unmatched[:min(len(unmatched), listedMax)] {
 		if r.Entry != "" {
 			texts = append(texts, fmt.Sprintf("%.80q (write %s)", r.Text, r.Entry))
 			continue

@@ -16,7 +16,7 @@ import (
 // there. The nodeSelector of a child says so: it has the key with which the child was made.
 
 // OtherKeys returns the label keys, other than the Grid's, by which children of lost units may
-// select their Nodes: the keys of Observed.Others. They are sorted, at most maxOtherKeys.
+// select their Nodes: the keys of Observed.Others. They are sorted, at most otherKeysMax.
 //
 // For a ServiceGrid it returns the Grid's key and that of its Service if they differ, else nil.
 func OtherKeys(observed Observed) []string {
@@ -38,7 +38,7 @@ func OtherKeys(observed Observed) []string {
 		}
 	}
 	keys := slices.Sorted(maps.Keys(found))
-	return keys[:min(len(keys), maxOtherKeys)]
+	return keys[:min(len(keys), otherKeysMax)]
 }
 
 // serviceKey returns the key that a ServiceGrid's Service was made for; "" without a Service.

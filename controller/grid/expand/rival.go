@@ -31,14 +31,14 @@ func Rivals(others []Owner, ours, regained string) string {
 			continue
 		}
 		lost = lost.Difference(taken)
-		if len(texts) < maxRivals {
+		if len(texts) < rivalsMax {
 			texts = append(texts, o.Manager+" took "+fieldList(taken))
 		}
 	}
-	if !lost.Empty() && len(texts) < maxRivals {
+	if !lost.Empty() && len(texts) < rivalsMax {
 		texts = append(texts, "removed by an unknown client: "+fieldList(lost))
 	}
-	return cut(excerpt.Line(strings.Join(texts, "; ")), maxRivalBytes)
+	return cut(excerpt.Line(strings.Join(texts, "; ")), rivalBytesMax)
 }
 
 // fieldSet parses a fieldsV1. The set is empty if it is not readable.
@@ -54,11 +54,11 @@ func fieldSet(fieldsV1 string) *fieldpath.Set {
 func fieldList(s *fieldpath.Set) string {
 	var paths []string
 	s.Iterate(func(p fieldpath.Path) { // cannot be ended early
-		if len(paths) < maxRivalFields {
+		if len(paths) < rivalFieldsMax {
 			paths = append(paths, p.String())
 		}
 	})
-	if s.Size() > maxRivalFields {
+	if s.Size() > rivalFieldsMax {
 		paths = append(paths, "…")
 	}
 	return strings.Join(paths, ", ")

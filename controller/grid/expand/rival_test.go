@@ -43,10 +43,10 @@ func TestRivalsAreBounded(t *testing.T) {
 		others = append(others, Owner{fmt.Sprintf("m%02d\n%s", i, strings.Repeat("ü", 40)), "{" + field + "}"})
 	}
 	text := Rivals(others, "", "{"+strings.Join(fields, ",")+"}")
-	if len(text) > maxRivalBytes || !utf8.ValidString(text) || strings.Contains(text, "\n") || !strings.HasPrefix(text, "m00") {
+	if len(text) > rivalBytesMax || !utf8.ValidString(text) || strings.Contains(text, "\n") || !strings.HasPrefix(text, "m00") {
 		t.Errorf("%d bytes: %q", len(text), text)
 	}
-	if n := strings.Count(Rivals(others, "", `{"f:x":{}}`), "took"); n > maxRivals {
+	if n := strings.Count(Rivals(others, "", `{"f:x":{}}`), "took"); n > rivalsMax {
 		t.Errorf("%d rivals", n)
 	}
 }

@@ -95,7 +95,7 @@ func (a *assessment) lossMessage(u *unit) string {
 		text += " since " + u.loss.since.Format(time.RFC3339)
 	}
 	child := fmt.Sprintf("%s %s %s", u.kind(), u.Name, a.childOfLost(u))
-	if len(text)+len("; ")+len(child) > maxRowMessage {
+	if len(text)+len("; ")+len(child) > rowMessageMax {
 		return child
 	}
 	return text + "; " + child

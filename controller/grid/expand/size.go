@@ -12,8 +12,8 @@ import (
 func fitRows(rows []v1.UnitStatus, room int) []v1.UnitStatus {
 	size := 0
 	for i := range rows {
-		rows[i].Message = excerpt.Fit(rows[i].Message, maxRowMessage)
-		if size += sizeOf(rows[i]); i == maxRows || size > room {
+		rows[i].Message = excerpt.Fit(rows[i].Message, rowMessageMax)
+		if size += sizeOf(rows[i]); i == rowsMax || size > room {
 			return rows[:i]
 		}
 	}
@@ -24,7 +24,7 @@ func fitRows(rows []v1.UnitStatus, room int) []v1.UnitStatus {
 func fitNames(names []string) []string {
 	size := 0
 	for i, name := range names {
-		if size += sizeOf(name); size > maxNamesSize {
+		if size += sizeOf(name); size > namesSizeMax {
 			return names[:i]
 		}
 	}
@@ -35,7 +35,7 @@ func fitNames(names []string) []string {
 func sizeOf(element any) int {
 	text, err := json.Marshal(element)
 	if err != nil {
-		return maxRowsSize // cannot be: only texts and numbers are measured
+		return rowsSizeMax // cannot be: only texts and numbers are measured
 	}
 	return len(text) + 1
 }

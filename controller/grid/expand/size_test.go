@@ -94,7 +94,7 @@ func checkBound(t interface{ Errorf(string, ...any) }, c *cluster) {
 	shown := map[v1.UnitPhase]int{}
 	for i, r := range s.Units {
 		shown[r.Phase]++
-		if len(r.Message) > maxRowMessage {
+		if len(r.Message) > rowMessageMax {
 			t.Errorf("the row of a unit that is %s has a message of %d bytes", r.Phase, len(r.Message))
 		}
 		if i > 0 && urgency(s.Units[i-1]) > urgency(r) {
@@ -105,7 +105,7 @@ func checkBound(t interface{ Errorf(string, ...any) }, c *cluster) {
 		t.Errorf("%v are shown of %v", shown, phases)
 	}
 	for _, condition := range s.Conditions {
-		if len(condition.Message) > maxConditionMessage {
+		if len(condition.Message) > conditionMessageMax {
 			t.Errorf("%s has a message of %d bytes", condition.Type, len(condition.Message))
 		}
 	}

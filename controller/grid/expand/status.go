@@ -57,7 +57,7 @@ func (a *assessment) status(rows []v1.UnitStatus, d distribution) v1.WorkloadGri
 	s.ReadyRate = fmt.Sprintf("%d/%d", t.ready.n, t.all())
 	s.FailedUnits, s.LostUnits, s.OfflineUnits = whole(t.failed.n), whole(t.lost.n), whole(t.offline.n)
 	s.Conditions = a.conditions(own, t, d)
-	s.Units = fitRows(rows, maxRowsSize-d.status(&s.GridStatus))
+	s.Units = fitRows(rows, rowsSizeMax-d.status(&s.GridStatus))
 	s.OmittedUnits = whole(t.all() - len(s.Units))
 	return s
 }
@@ -125,7 +125,7 @@ func (a *assessment) states(rows []v1.UnitStatus, d distribution) map[string]v1.
 		if count[r.Value] > 1 {
 			key = UnitName(r)
 		}
-		if size += sizeOf(key) + sizeOfJSON(state.JSON); size > maxStateSize || len(states) == maxRows {
+		if size += sizeOf(key) + sizeOfJSON(state.JSON); size > stateSizeMax || len(states) == rowsMax {
 			break
 		}
 		states[key] = state

@@ -87,7 +87,7 @@ func (a *assessment) prunable() []string {
 		size += sizeOf(name)
 	}
 	return slices.DeleteFunc(a.unusedTemplates(), func(name string) bool {
-		if slices.Contains(a.Observed.Status.PrunedTemplates, name) || size+sizeOf(name) > maxNamesSize {
+		if slices.Contains(a.Observed.Status.PrunedTemplates, name) || size+sizeOf(name) > namesSizeMax {
 			return true
 		}
 		size += sizeOf(name)

@@ -38,7 +38,7 @@ func (k kept) add(node string, labels map[string]string) {
 			k[labelPair{key, value}] = of
 		}
 		of.count++
-		if len(of.shown) < maxShownNodes {
+		if len(of.shown) < shownNodesMax {
 			of.shown = append(of.shown, node)
 		}
 	}

@@ -88,7 +88,7 @@ func (u *unit) status(now metav1.Time) v1alpha2.NodeUnitStatus {
 func firstNames(names []string) (shown []string, more int) {
 	size := 0
 	for i, name := range names {
-		if size += len(name); i == maxNames || size > maxNameBytes {
+		if size += len(name); i == namesMax || size > nameBytesMax {
 			return names[:i], len(names) - i
 		}
 	}

@@ -108,7 +108,7 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 			r.plan.Delete = append(r.plan.Delete, Delete{
 				Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion, Labels: u.Spec.Selector.MatchLabels,
 			})
-		case left > 0 && len(g.removals) < maxRemovals:
+		case left > 0 && len(g.removals) < removalsMax:
 			left--
 			g.removals = append(g.removals, v1alpha2.Removal{Unit: u.Name, At: metav1.Time{Time: r.now.UTC().Truncate(time.Second).Add(time.Second)}})
 		default:
@@ -116,7 +116,7 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 		}
 	}
 	if len(waiting) > 0 {
-		if len(g.removals) >= maxRemovals {
+		if len(g.removals) >= removalsMax {
 			next = removal.Recent(spentOf(g.removals), r.now)[0].At.Add(removal.Window)
 		}
 		g.waits(waiting, budget, own)
@@ -173,14 +173,14 @@ func (g *group) hold(lost []candidate, n, of int) {
 func (g *group) waits(waiting []candidate, budget removal.Budget, of int) {
 	g.report.add(v1alpha2.ConditionDeletionHeld, "BudgetSpent", fmt.Sprintf(
 		"%d units are lost and wait: at most %d of %d found units are removed within an hour, because unit-removal-budget is %s. %s",
-		len(waiting), min(budget.Of(of), maxRemovals), of, budget, g.releaseCommand(waiting)))
+		len(waiting), min(budget.Of(of), removalsMax), of, budget, g.releaseCommand(waiting)))
 }
 
 // releaseCommand returns the command with which a user lets the first of the lost units go, ""
 // if all their clocks start now.
 func (g *group) releaseCommand(lost []candidate) string {
 	var entries []string
-	for _, u := range lost[:min(len(lost), maxShownFindings)] {
+	for _, u := range lost[:min(len(lost), shownFindingsMax)] {
 		entries = append(entries, removal.Entry(u.Name, u.since))
 	}
 	if len(entries) == 0 { // their clocks start now

@@ -52,9 +52,9 @@ func (r *report) say(condition string) (reason, message string) {
 	slices.Sort(messages)
 	messages = slices.Compact(messages)
 	more := ""
-	if len(messages) > maxShownFindings {
-		more = fmt.Sprintf("; and %d more", len(messages)-maxShownFindings)
-		messages = messages[:maxShownFindings]
+	if len(messages) > shownFindingsMax {
+		more = fmt.Sprintf("; and %d more", len(messages)-shownFindingsMax)
+		messages = messages[:shownFindingsMax]
 	}
 	for i, m := range messages {
 		messages[i] = excerpt.Message(m)

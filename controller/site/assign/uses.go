@@ -30,12 +30,12 @@ func (u *Uses) Add(key, user string) {
 		u.byKey[key] = of
 	}
 	of.count++
-	if len(of.shown) == maxShownUsers && user > of.shown[maxShownUsers-1] {
+	if len(of.shown) == shownUsersMax && user > of.shown[shownUsersMax-1] {
 		return
 	}
 	i, _ := slices.BinarySearch(of.shown, user)
 	of.shown = slices.Insert(of.shown, i, user)
-	of.shown = of.shown[:min(len(of.shown), maxShownUsers)]
+	of.shown = of.shown[:min(len(of.shown), shownUsersMax)]
 }
 
 // Names reports whether an object names the key.
@@ -88,7 +88,7 @@ func KeysOfService(annotations map[string]string) NamedKeys {
 		return NamedKeys{Keys: slices.DeleteFunc(keys, func(key string) bool { return key == topology.AnyEndpoint })}
 	}
 	words := strings.FieldsFunc(text[:min(len(text), MaxAnnotation)], func(r rune) bool { return !isKeyRune(r) })
-	return NamedKeys{Keys: slices.Compact(slices.Sorted(slices.Values(words[:min(len(words), maxGuesses)]))), Malformed: true}
+	return NamedKeys{Keys: slices.Compact(slices.Sorted(slices.Values(words[:min(len(words), guessesMax)]))), Malformed: true}
 }
 
 func isKeyRune(r rune) bool {

@@ -232,7 +232,7 @@ func TestSpoofed(t *testing.T) {
 		o.Grids[Key{Kind: "DeploymentGrid", Namespace: "attic", Name: fmt.Sprint("a", i)}] = Live{From: fmt.Sprintf("%s/0%d", hub, i)}
 	}
 	var delivered []Object
-	for i := range maxStrays + 5 { // they do not count
+	for i := range straysMax + 5 { // they do not count
 		sent := grid("zoo", fmt.Sprint("d", i), "1")
 		sent.From = fmt.Sprint(hub, "/d", i)
 		delivered = append(delivered, sent)
@@ -245,7 +245,7 @@ func TestSpoofed(t *testing.T) {
 	for _, r := range Decide(o).Reports {
 		got[r.Namespace+"/"+r.Name] = true
 	}
-	if !got["shop/pos"] || !got["attic/a999"] || !got["zoo/z"] || len(got) != 2*maxStrays+7 {
+	if !got["shop/pos"] || !got["attic/a999"] || !got["zoo/z"] || len(got) != 2*straysMax+7 {
 		t.Errorf("%d are reported: %v", len(got), got)
 	}
 }

@@ -62,7 +62,7 @@ func (a *admission) asItLives(name string, o Object) Object {
 // adopt adds to the copies the Grids of this hub that are in the cluster, but in no bundle and
 // no copy, while ConditionDistributionHeld is true: where Flux runs was restored from a backup
 // too, and Flux must know them to remove them when the hub says so. They are those that are
-// reported, so at most maxStrays.
+// reported, so at most straysMax.
 func (a *admission) adopt() {
 	if !meta.IsStatusConditionTrue(a.Fleet.Status.Conditions, v1alpha1.ConditionDistributionHeld) {
 		return
@@ -78,7 +78,7 @@ func (a *admission) adopt() {
 			}
 		}
 	}
-	adopted, left := maps.Clone(a.Copies), maxStrays
+	adopted, left := maps.Clone(a.Copies), straysMax
 	isLost := func(key Key) bool {
 		live := a.Grids[key]
 		return live.JSON != nil && strings.HasPrefix(live.From, a.Hub+"/") && !a.withdrawn(live.From) && !keys[key] && !sent[live.From]

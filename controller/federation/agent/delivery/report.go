@@ -26,13 +26,13 @@ func (a *admission) clusterProblems() []v1alpha1.Problem {
 		all = append(all, *a.foreign)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Bundles)) {
-		if why := a.Bundles[name].Unread; why != "" && len(all) < maxProblems {
+		if why := a.Bundles[name].Unread; why != "" && len(all) < problemsMax {
 			all = append(all, *problem(ReasonBundleUnread, "the bundle %s cannot be read: %s; what is applied stays", name, why))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Copies)) {
 		switch why := a.Copies[name].Unread; {
-		case len(all) >= maxProblems:
+		case len(all) >= problemsMax:
 		case why != "":
 			all = append(all, *problem(ReasonCopyUnread, "what is applied of the hub's namespace %s cannot be read: %s; it stays as it is. To have it made again: "+
 				"kubectl delete gridbundle %s.applied, in the namespace of Kustomization grids-%s", name, why, name, name))
@@ -42,7 +42,7 @@ func (a *admission) clusterProblems() []v1alpha1.Problem {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Applied)) {
-		if a.Applied[name].Idle && len(all) < maxProblems {
+		if a.Applied[name].Idle && len(all) < problemsMax {
 			all = append(all, *problem(ReasonEngineIdle, "Flux does not react to Kustomization grids-%s: see whether kustomize-controller runs, "+
 				"with --feature-gates=ExternalArtifact=true", name))
 			break // all have the same reason
@@ -51,8 +51,8 @@ func (a *admission) clusterProblems() []v1alpha1.Problem {
 	return all
 }
 
-// maxProblems is how many problems of a cluster are reported.
-const maxProblems = 10
+// problemsMax is how many problems of a cluster are reported.
+const problemsMax = 10
 
 // reports returns a report, by its name, about every Grid that the hub wants here, and about
 // those here that have the hub's annotation.
@@ -85,7 +85,7 @@ func (a *admission) reports(apply map[string][]Object) map[string]v1alpha1.GridR
 		if !a.asked(from) {
 			strays++
 		}
-		if a.asked(from) || strays <= maxStrays {
+		if a.asked(from) || strays <= straysMax {
 			a.wanted[from] = Object{Key: key, From: from}
 			sent = append(sent, from)
 		}
@@ -100,8 +100,8 @@ func (a *admission) reports(apply map[string][]Object) map[string]v1alpha1.GridR
 	return reports
 }
 
-// maxStrays is how many Grids are reported that the hub neither sends nor asks about.
-const maxStrays = 20
+// straysMax is how many Grids are reported that the hub neither sends nor asks about.
+const straysMax = 20
 
 // asked reports whether the hub has listed or withdrawn a Grid with this annotation.
 func (a *admission) asked(from string) bool {

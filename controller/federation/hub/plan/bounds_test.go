@@ -262,19 +262,19 @@ func TestWithdrawnIsFull(t *testing.T) {
 	w := newWest(t, distributed("bank", "pos"), distributed("shop", "pos"))
 	w.decide()
 	w.report()
-	for i := range maxWithdrawn - 1 {
+	for i := range withdrawnMax - 1 {
 		uid := fmt.Sprintf("old-%d", i)
 		w.cluster.Object.Status.Withdrawn = append(w.cluster.Object.Status.Withdrawn, uid)
 		w.cluster.Reports = append(w.cluster.Reports, Report{Object: uid, From: hubUID + "/" + uid})
 	}
 	w.Grids[0].Deleting, w.Grids[1].Deleting = true, true
 	s := w.status()
-	if len(s.Withdrawn) != maxWithdrawn || len(s.Grids) != 1 || len(w.cluster.Bundles) != 1 {
+	if len(s.Withdrawn) != withdrawnMax || len(s.Grids) != 1 || len(w.cluster.Bundles) != 1 {
 		t.Errorf("%d UIDs are withdrawn, %d Grids listed", len(s.Withdrawn), len(s.Grids))
 	}
 	w.wantCondition("Current", metav1.ConditionFalse, "TooManyWithdrawn", "namespace shop")
 	w.cluster.Reports = nil
-	if s = w.status(); len(s.Grids) != 0 || len(w.cluster.Bundles) != 0 || len(s.Withdrawn) != maxUnreported || !slices.Contains(s.Withdrawn, "shop-pos") {
+	if s = w.status(); len(s.Grids) != 0 || len(w.cluster.Bundles) != 0 || len(s.Withdrawn) != unreportedMax || !slices.Contains(s.Withdrawn, "shop-pos") {
 		t.Errorf("when no report names them %d UIDs are withdrawn, %d Grids listed", len(s.Withdrawn), len(s.Grids))
 	}
 }

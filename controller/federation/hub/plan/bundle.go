@@ -275,10 +275,10 @@ func (m *member) bound(shares map[string]*share) {
 func (m *member) tooLarge(s *share) *obstacle {
 	weight, size := 0, 0
 	for _, g := range s.wanted {
-		weight, size = weight+g.Content.Weight, size+len(g.Content.Object)+maxHeader
+		weight, size = weight+g.Content.Weight, size+len(g.Content.Object)+headerMax
 	}
 	for range m.namespaces(s) {
-		weight, size = weight+maxHeader, size+2*maxHeader
+		weight, size = weight+headerMax, size+2*headerMax
 	}
 	if weight <= v1alpha1.MaxBundle && size <= archive.MaxUnpacked {
 		return nil

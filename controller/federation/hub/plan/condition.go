@@ -211,7 +211,7 @@ func (m *member) leaving() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "withdrawn, and still reported by the cluster: " + texts(all[:min(maxNotes, len(all))], len(all))
+	return "withdrawn, and still reported by the cluster: " + texts(all[:min(notesMax, len(all))], len(all))
 }
 
 // behind names the Grids that are not what the hub has, first those that something is wrong with.
@@ -228,7 +228,7 @@ func (m *member) behind() string {
 		}
 	}
 	all := append(failed, others...)
-	return summary(m.rows) + ": " + texts(all[:min(maxNotes, len(all))], len(all))
+	return summary(m.rows) + ": " + texts(all[:min(notesMax, len(all))], len(all))
 }
 
 // leftToRemove returns a message that says what the deletion of a FleetCluster waits for.

@@ -134,7 +134,7 @@ func (m *member) held() string {
 	}
 	return fmt.Sprintf("nothing is changed in namespaces of the cluster with Grids of this hub that the hub does not know, or does not mean for it: "+
 		"%s%s; if they may be removed there, run: kubectl annotate fleetcluster %s --overwrite %s=%s",
-		strings.Join(names, ", "), more, m.name, v1alpha1.AnnotationRelease, strings.Join(m.unknown[:min(maxReleased, len(m.unknown))], ","))
+		strings.Join(names, ", "), more, m.name, v1alpha1.AnnotationRelease, strings.Join(m.unknown[:min(releasedMax, len(m.unknown))], ","))
 }
 
 // mayWithdraw reports whether the Grids of a share may be withdrawn: a namespace takes only its
@@ -174,8 +174,8 @@ func (m *member) withdraw(leaving []string, again map[string]bool) bool {
 			unreported++
 		}
 	}
-	excess := max(unreported-maxUnreported, 0)
-	if len(kept)-excess > maxWithdrawn {
+	excess := max(unreported-unreportedMax, 0)
+	if len(kept)-excess > withdrawnMax {
 		return false
 	}
 	m.withdrawn = slices.DeleteFunc(kept, func(uid string) bool {

@@ -174,9 +174,9 @@ func (m *member) takePlaces() {
 func (m *member) fullUntil(namespace string) time.Time {
 	of := slices.DeleteFunc(slices.Clone(m.removals), func(r v1alpha1.GridRemoval) bool { return m.known[r.UID].Namespace != namespace })
 	switch {
-	case len(of) >= maxRemovals/2:
+	case len(of) >= removalsMax/2:
 		return of[0].At.Add(removal.Window)
-	case len(m.removals) >= maxRemovals:
+	case len(m.removals) >= removalsMax:
 		return m.removals[0].At.Add(removal.Window)
 	}
 	return time.Time{}
@@ -190,7 +190,7 @@ func (f *fleet) graceOf(g *Grid) time.Duration   { return *cmp.Or(g.Content.Grac
 func (m *member) noteMost(n, of int) {
 	var entries []string
 	for _, row := range m.rows {
-		if d := m.departures[row.UID]; d != nil && d.since != nil && len(entries) < maxReleased {
+		if d := m.departures[row.UID]; d != nil && d.since != nil && len(entries) < releasedMax {
 			entries = append(entries, removal.Entry(row.UID, d.since.Time))
 		}
 	}

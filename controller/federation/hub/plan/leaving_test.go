@@ -319,7 +319,7 @@ func TestMostLeave(t *testing.T) {
 // and deleted ones take none.
 func TestRemovalsOfOneNamespace(t *testing.T) {
 	w := newFleetModel(t, regions("a")...)
-	for i := range maxRemovals/2 + 1 {
+	for i := range removalsMax/2 + 1 {
 		w.grid("greedy", fmt.Sprint(i), nil)
 		w.grid("stays", fmt.Sprint(i), nil)
 	}
@@ -333,10 +333,10 @@ func TestRemovalsOfOneNamespace(t *testing.T) {
 	}
 	w.settle()
 	w.pass(5 * time.Minute)
-	if got := len(w.sent["c0"]); got != maxRemovals/2+1+2 || w.sent["c0"]["shop-pos"] != "" {
+	if got := len(w.sent["c0"]); got != removalsMax/2+1+2 || w.sent["c0"]["shop-pos"] != "" {
 		t.Fatalf("the cluster has %d Grids, shop-pos in %q", got, w.sent["c0"]["shop-pos"])
 	}
-	if w.pass(time.Hour); len(w.sent["c0"]) != maxRemovals/2+1+1 {
+	if w.pass(time.Hour); len(w.sent["c0"]) != removalsMax/2+1+1 {
 		t.Fatalf("after an hour the cluster has %d Grids", len(w.sent["c0"]))
 	}
 	maps.DeleteFunc(w.objects, func(_ string, o *unstructured.Unstructured) bool { return o.GetNamespace() == "greedy" })

@@ -23,23 +23,23 @@ const (
 
 // Limits of a Grid that is sent.
 const (
-	maxObject       = 700_000 // bytes: a bundle is to have room for more than one
-	maxSelector     = 4096    // bytes of AnnotationClusters
-	maxRequirements = 20      // of AnnotationClusters: each is compared for each cluster
-	maxHeader       = 1024    // bytes of a file in an archive, beside its object
+	objectMax       = 700_000 // bytes: a bundle is to have room for more than one
+	selectorMax     = 4096    // bytes of AnnotationClusters
+	requirementsMax = 20      // of AnnotationClusters: each is compared for each cluster
+	headerMax       = 1024    // bytes of a file in an archive, beside its object
 )
 
 // Limits of the status of a FleetCluster.
 const (
-	maxWithdrawn  = 1000 // UIDs in withdrawn; when it is full, further removals wait
-	maxUnreported = 200  // of these, without a report, which may be late; the oldest are forgotten first
-	maxReleased   = 100  // UIDs in a command for a person
-	maxNotes      = 3    // reasons of a FleetCluster
-	maxMessage    = 512  // bytes of a message of a Grid, or of one problem
-	maxExplained  = 100  // Grids of a cluster that have one
-	maxProblems   = 10   // problems of a heartbeat
+	withdrawnMax  = 1000 // UIDs in withdrawn; when it is full, further removals wait
+	unreportedMax = 200  // of these, without a report, which may be late; the oldest are forgotten first
+	releasedMax   = 100  // UIDs in a command for a person
+	notesMax      = 3    // reasons of a FleetCluster
+	messageMax    = 512  // bytes of a message of a Grid, or of one problem
+	explainedMax  = 100  // Grids of a cluster that have one
+	problemsMax   = 10   // problems of a heartbeat
 
-	// maxRemovals bounds the rows in status.removals, and so how many Grids leave a cluster within
+	// removalsMax bounds the rows in status.removals, and so how many Grids leave a cluster within
 	// an hour. Those of one namespace have at most half of them.
-	maxRemovals = 200
+	removalsMax = 200
 )

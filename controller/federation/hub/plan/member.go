@@ -74,7 +74,7 @@ func (f *fleet) member(c Cluster) *member {
 // note notes why something is not changed. There may be as many reasons as tenants write Grids,
 // so only the first are kept, and the others counted.
 func (m *member) note(reason string, format string, args ...any) {
-	if len(m.notes) == maxNotes {
+	if len(m.notes) == notesMax {
 		m.unnoted++
 		return
 	}

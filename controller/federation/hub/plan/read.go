@@ -134,18 +134,18 @@ func isWanted(o *unstructured.Unstructured) bool {
 func kinds() []string { return []string{"DeploymentGrid", "ServiceGrid", "StatefulSetGrid"} }
 
 func parseSelector(text string) (labels.Selector, string) {
-	if len(text) > maxSelector {
+	if len(text) > selectorMax {
 		return nil, fmt.Sprintf("annotation %s has %d bytes, above the bound of %d: shorten the selector",
-			v1alpha1.AnnotationClusters, len(text), maxSelector)
+			v1alpha1.AnnotationClusters, len(text), selectorMax)
 	}
 	selector, err := labels.Parse(text)
 	if err != nil {
 		return nil, fmt.Sprintf("annotation %s: %s is not a label selector: write it as for kubectl get -l, for example region=east (%s)",
 			v1alpha1.AnnotationClusters, excerpt.Quoted(text), excerpt.Of(err.Error()))
 	}
-	if all, _ := selector.Requirements(); len(all) > maxRequirements {
+	if all, _ := selector.Requirements(); len(all) > requirementsMax {
 		return nil, fmt.Sprintf("annotation %s has %d requirements, above the bound of %d: shorten the selector",
-			v1alpha1.AnnotationClusters, len(all), maxRequirements)
+			v1alpha1.AnnotationClusters, len(all), requirementsMax)
 	}
 	return selector, ""
 }
@@ -184,8 +184,8 @@ func revised(c copied) (text []byte, revision, fault string) {
 	sum := sha256.Sum256(text)
 	revision = hex.EncodeToString(sum[:8])
 	c.Metadata.Annotations[v1alpha1.AnnotationRevision] = revision
-	if text, err = encode(c); err != nil || len(text) > maxObject {
-		return nil, "", fmt.Sprintf("it has %d bytes, above the bound of %d: move templates to a second Grid, or remove annotations", len(text), maxObject)
+	if text, err = encode(c); err != nil || len(text) > objectMax {
+		return nil, "", fmt.Sprintf("it has %d bytes, above the bound of %d: move templates to a second Grid, or remove annotations", len(text), objectMax)
 	}
 	return text, revision, ""
 }

@@ -59,14 +59,14 @@ func TestFaults(t *testing.T) {
 	secret := pos(nil)
 	secret.SetKind("Secret")
 	large := pos(nil)
-	large.Object["spec"] = map[string]any{"text": strings.Repeat("x", maxObject)}
+	large.Object["spec"] = map[string]any{"text": strings.Repeat("x", objectMax)}
 	for what, c := range map[string]struct {
 		object *unstructured.Unstructured
 		want   string
 	}{
 		"a bad selector":  {pos(map[string]string{"superedge.io/clusters": "region in (\n"}), "is not a label selector"},
 		"a long selector": {pos(map[string]string{"superedge.io/clusters": strings.Repeat("a", 5000)}), "above the bound of 4096"},
-		"many demands":    {pos(map[string]string{"superedge.io/clusters": strings.Repeat("a=b,", maxRequirements) + "c"}), "21 requirements, above the bound of 20"},
+		"many demands":    {pos(map[string]string{"superedge.io/clusters": strings.Repeat("a=b,", requirementsMax) + "c"}), "21 requirements, above the bound of 20"},
 		"a bad namespace": {pos(map[string]string{"superedge.io/target-namespace": "A b"}), "is not the name of a namespace"},
 		"no namespace":    {pos(map[string]string{"superedge.io/target-namespace": ""}), "is not the name of a namespace"},
 		"a circle":        {pos(map[string]string{"superedge.io/from": "hub/u-9"}), "it would be sent in a circle"},

@@ -71,7 +71,7 @@ func (m *member) describeRows() {
 		if row.State, row.Message = m.describe(*row); row.Message != "" {
 			messages++
 		}
-		if messages > maxExplained {
+		if messages > explainedMax {
 			row.Message = ""
 		}
 	}
@@ -85,9 +85,9 @@ func (m *member) describe(row v1alpha1.ClusterGrid) (state, message string) {
 	case !found:
 		return reasonWaiting, ""
 	case r.Unread != "":
-		return reasonUnread, excerpt.Fit(r.Unread, maxMessage)
+		return reasonUnread, excerpt.Fit(r.Unread, messageMax)
 	case r.Problem != nil:
-		return wordOf(r.Problem.Reason), excerpt.Fit(r.Problem.Message, maxMessage)
+		return wordOf(r.Problem.Reason), excerpt.Fit(r.Problem.Message, messageMax)
 	case r.Revision != row.Revision || !r.Observed:
 		return reasonBehind, ""
 	default:
@@ -130,8 +130,8 @@ func (m *member) problems() []v1alpha1.Problem {
 		return nil
 	}
 	var all []v1alpha1.Problem
-	for _, p := range m.Heartbeat.Problems[:min(maxProblems, len(m.Heartbeat.Problems))] {
-		all = append(all, v1alpha1.Problem{Reason: wordOf(p.Reason), Message: excerpt.Fit(p.Message, maxMessage)})
+	for _, p := range m.Heartbeat.Problems[:min(problemsMax, len(m.Heartbeat.Problems))] {
+		all = append(all, v1alpha1.Problem{Reason: wordOf(p.Reason), Message: excerpt.Fit(p.Message, messageMax)})
 	}
 	return all
 }
