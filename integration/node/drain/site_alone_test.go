@@ -167,10 +167,11 @@ func (s *siteAlone) reboot() {
 	}
 }
 
-// ask has the client on a machine ask the Service so many times, and counts the answers by Node.
-func (s *siteAlone) ask(m *siteMachine, times int, within time.Duration) map[string]int {
+// ask has the client on a machine ask the Service so many times, and counts the answers by Node. The
+// error is the last one.
+func (s *siteAlone) ask(m *siteMachine, times int, within time.Duration) (answers map[string]int, failed error) {
 	const atOnce = 4
-	answers := map[string]int{}
+	answers = map[string]int{}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for range atOnce {
@@ -182,23 +183,25 @@ func (s *siteAlone) ask(m *siteMachine, times int, within time.Duration) map[str
 				mu.Lock()
 				if err == nil {
 					answers[answer.Node]++
+				} else {
+					failed = err
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	asking.Wait()
-	return answers
+	return answers, failed
 }
 
 // wantAnswers wants every request of each machine answered from the unit.
 func (s *siteAlone) wantAnswers(when string) {
 	s.t.Helper()
 	for _, m := range s.machines {
-		answers := s.ask(m, asked, traffic.AloneTimeout)
+		answers, err := s.ask(m, asked, traffic.AloneTimeout)
 		s.t.Logf("%s, %s: %d of %d requests are answered from the unit", when, m.Name, answers[here]+answers["bj-3"], asked)
 		if answers[here]+answers["bj-3"] != asked || answers["gz-2"] > 0 {
-			s.t.Errorf("%s, %s is answered by %v", when, m.Name, answers)
+			s.t.Errorf("%s, %s is answered by %v: %v", when, m.Name, answers, err)
 		}
 	}
 }
@@ -216,7 +219,7 @@ func (s *siteAlone) withoutState() {
 		wait.Until(s.t, "the API server is missed on "+m.Name, func() error {
 			return wait.Check(m.daemon.Log().Contains("the API server does not answer"), "the daemon said %s", m.daemon.Log())
 		})
-		answers := s.ask(m, asked, shortly)
+		answers, _ := s.ask(m, asked, shortly)
 		s.t.Logf("after a reboot without saved state, %s: %v of %d requests are answered", m.Name, answers, asked)
 		if len(answers) > 0 {
 			s.t.Errorf("without saved state, %s is answered by %v", m.Name, answers)
@@ -315,13 +318,14 @@ func (s *siteAlone) besideKubeProxy() {
 	s.t.Helper()
 	m := s.machines[0]
 	print := func(when string, within time.Duration) {
-		s.t.Logf("kube-proxy, %s: %s is answered %v of %d times", when, m.Name, s.ask(m, asked, within), asked)
+		answers, _ := s.ask(m, asked, within)
+		s.t.Logf("kube-proxy, %s: %s is answered %v of %d times", when, m.Name, answers, asked)
 	}
 	k := s.newKubeProxy(s.api)
 	s.Must(k.WaitFor(wait.Usual.Context(s.t), func(context.Context) error {
 		const several = 8
-		answers := s.ask(m, several, shortly)
-		return wait.Check(answers[here]+answers["bj-3"]+answers["gz-2"] == several, "kube-proxy answers %v of %d requests", answers, several)
+		answers, err := s.ask(m, several, shortly)
+		return wait.Check(answers[here]+answers["bj-3"]+answers["gz-2"] == several, "kube-proxy answers %v of %d requests: %v", answers, several, err)
 	}))
 	print("connected", shortly)
 	s.cut()
