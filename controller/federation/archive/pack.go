@@ -107,12 +107,10 @@ func fileName(object []byte) (string, error) {
 	}
 	whole := o.Kind + "-" + o.Metadata.Name
 	name := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-':
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
 			return r
-		default:
-			return '-'
 		}
+		return '-'
 	}, strings.ToLower(whole))
 	if len(name) <= fileNameMax-len("-1000") {
 		return name, nil

@@ -16,11 +16,6 @@ const (
 	MaxFileSize = 2 << 20 // bytes in one file
 )
 
-var (
-	errUnpacked = fmt.Errorf("it has more than %d bytes unpacked: distribute fewer or smaller objects", MaxUnpacked)
-	errFiles    = fmt.Errorf("it has more than %d files: distribute fewer objects", MaxFiles)
-)
-
 // Unpack returns the objects of an archive, in the order of their files. Names are not read.
 func Unpack(archive []byte) ([][]byte, error) {
 	zipped, err := gzip.NewReader(bytes.NewReader(archive))
@@ -28,16 +23,14 @@ func Unpack(archive []byte) ([][]byte, error) {
 		return nil, fmt.Errorf("unpacking an archive: %w", err)
 	}
 	// The headers count too: an archive may have many of them, and no files.
-	unpacked := &bounded{from: zipped, left: MaxUnpacked}
+	unpacked := &io.LimitedReader{R: zipped, N: MaxUnpacked + 1}
 	objects, err := readTar(tar.NewReader(unpacked))
-	if unpacked.exceeded {
-		err = errUnpacked
-	}
 	if err == nil {
 		// What follows the tar is read for the checksum of gzip.
-		if _, err = io.Copy(io.Discard, unpacked); unpacked.exceeded {
-			err = errUnpacked
-		}
+		_, err = io.Copy(io.Discard, unpacked)
+	}
+	if unpacked.N == 0 {
+		err = fmt.Errorf("it has more than %d bytes unpacked: distribute fewer or smaller objects", MaxUnpacked)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("unpacking an archive: %w", err)
@@ -59,7 +52,7 @@ func readTar(from *tar.Reader) ([][]byte, error) {
 		case header.Size > MaxFileSize:
 			return nil, fmt.Errorf("file %d has %d bytes, above the bound of %d", len(objects)+1, header.Size, MaxFileSize)
 		case len(objects) == MaxFiles:
-			return nil, errFiles
+			return nil, fmt.Errorf("it has more than %d files: distribute fewer objects", MaxFiles)
 		}
 		text, err := io.ReadAll(from)
 		if err != nil {
@@ -67,27 +60,4 @@ func readTar(from *tar.Reader) ([][]byte, error) {
 		}
 		objects = append(objects, text)
 	}
-}
-
-// bounded reads at most so many bytes.
-type bounded struct {
-	from     io.Reader
-	left     int
-	exceeded bool
-}
-
-func (b *bounded) Read(into []byte) (int, error) {
-	if b.left == 0 {
-		// One byte more says whether this is the end.
-		var next [1]byte
-		n, err := b.from.Read(next[:])
-		if n > 0 {
-			b.exceeded = true
-			return 0, errUnpacked
-		}
-		return 0, err
-	}
-	n, err := b.from.Read(into[:min(len(into), b.left)])
-	b.left -= n
-	return n, err
 }
