@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/removal"
