@@ -12,45 +12,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// verdict is a condition without its time.
-type verdict struct {
-	kind    string
-	status  metav1.ConditionStatus
-	reason  string
-	message string
+// conditions returns the conditions of the cluster, in the order in which they are shown.
+func (m *member) conditions() []metav1.Condition {
+	return []metav1.Condition{m.reachable(), m.current(), m.stale(), m.distributionHeld(), m.engineMissing(), m.clusterReplaced()}
 }
 
-func isTrue(of bool) metav1.ConditionStatus {
-	if of {
-		return metav1.ConditionTrue
-	}
-	return metav1.ConditionFalse
-}
-
-// verdicts returns the conditions of the cluster, in the order in which they are shown.
-func (m *member) verdicts() []verdict {
-	return []verdict{m.reachable(), m.current(), m.stale(), m.distributionHeld(), m.engineMissing(), m.clusterReplaced()}
-}
-
-func (m *member) setConditions(s *v1alpha1.FleetClusterStatus, verdicts []verdict) {
-	for _, v := range verdicts {
-		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: v.kind, Status: v.status, Reason: v.reason, Message: v.message,
-			ObservedGeneration: m.Object.Generation, LastTransitionTime: *second(m.Now),
-		})
+// condition returns a condition of the FleetCluster. Its time is kept only if its status is new.
+func (m *member) condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: m.Object.Generation, LastTransitionTime: *second(m.Now),
 	}
 }
 
 // state returns the state of the cluster in one word.
-func (m *member) state(verdicts []verdict) string {
-	is := func(kind string) bool {
-		for _, v := range verdicts {
-			if v.kind == kind {
-				return v.status == metav1.ConditionTrue
-			}
-		}
-		return false
-	}
+func (m *member) state(conditions []metav1.Condition) string {
+	is := func(kind string) bool { return meta.IsStatusConditionTrue(conditions, kind) }
 	switch {
 	case is(v1alpha1.ConditionClusterReplaced):
 		return "Replaced"
@@ -68,37 +45,26 @@ func (m *member) state(verdicts []verdict) string {
 		return "NoEngine"
 	case is(v1alpha1.ConditionCurrent):
 		return reasonCurrent
-	case len(m.rows) > 0 && m.count(reasonWaiting) == len(m.rows):
+	case len(m.rows) > 0 && count(m.rows, reasonWaiting) == len(m.rows):
 		return reasonWaiting
 	default:
 		return reasonBehind
 	}
 }
 
-func (m *member) count(state string) int {
-	n := 0
-	for _, row := range m.rows {
-		if row.State == state {
-			n++
-		}
-	}
-	return n
-}
-
-func (m *member) reachable() verdict {
-	v := verdict{kind: v1alpha1.ConditionReachable, status: metav1.ConditionTrue, reason: "Heard", message: "the cluster was heard within the last 90 s"}
+func (m *member) reachable() metav1.Condition {
+	const kind = v1alpha1.ConditionReachable
 	switch why := m.unanswered(); {
+	case why != nil && m.silence.since != nil:
+		return m.condition(kind, metav1.ConditionFalse, why.Reason, why.Message+"; "+m.silent())
 	case why != nil:
-		v.status, v.reason, v.message = metav1.ConditionFalse, why.Reason, why.Message
-		if m.silence.since != nil {
-			v.message += "; " + m.silent()
-		}
+		return m.condition(kind, metav1.ConditionFalse, why.Reason, why.Message)
 	case m.silence.never:
-		v.status, v.reason, v.message = metav1.ConditionUnknown, reasonWaiting, m.neverHeard()
+		return m.condition(kind, metav1.ConditionUnknown, reasonWaiting, m.neverHeard())
 	case m.silence.since != nil:
-		v.status, v.reason, v.message = metav1.ConditionFalse, "Silent", m.silent()
+		return m.condition(kind, metav1.ConditionFalse, "Silent", m.silent())
 	}
-	return v
+	return m.condition(kind, metav1.ConditionTrue, "Heard", "the cluster was heard within the last 90 s")
 }
 
 func (m *member) neverHeard() string {
@@ -114,74 +80,71 @@ func (m *member) silent() string {
 		"the network, and with grid-controller join its token", m.silence.since.UTC().Format(time.RFC3339))
 }
 
-func (m *member) stale() verdict {
-	v := verdict{kind: v1alpha1.ConditionStale, status: isTrue(m.silence.since != nil), reason: "Heard", message: "what is known of the cluster is new"}
+func (m *member) stale() metav1.Condition {
+	const kind = v1alpha1.ConditionStale
 	switch {
 	case m.silence.never:
-		v.reason, v.message = reasonWaiting, "the cluster has not been heard yet"
+		return m.condition(kind, metav1.ConditionFalse, reasonWaiting, "the cluster has not been heard yet")
 	case m.silence.since != nil:
-		v.reason, v.message = "Silent", "what is known of the cluster is old: "+m.silent()
+		return m.condition(kind, metav1.ConditionTrue, "Silent", "what is known of the cluster is old: "+m.silent())
 	}
-	return v
+	return m.condition(kind, metav1.ConditionFalse, "Heard", "what is known of the cluster is new")
 }
 
-func (m *member) distributionHeld() verdict {
-	v := verdict{kind: v1alpha1.ConditionDistributionHeld, status: metav1.ConditionFalse, reason: "AllKnown",
-		message: "the hub knows all Grids of its own that are in the cluster"}
+func (m *member) distributionHeld() metav1.Condition {
+	const kind = v1alpha1.ConditionDistributionHeld
 	if len(m.unknown) > 0 && !m.removing && !m.replaced() {
-		v.status, v.reason, v.message = metav1.ConditionTrue, "UnknownGrids", m.held()
+		return m.condition(kind, metav1.ConditionTrue, "UnknownGrids", m.held())
 	}
-	return v
+	return m.condition(kind, metav1.ConditionFalse, "AllKnown", "the hub knows all Grids of its own that are in the cluster")
 }
 
-func (m *member) engineMissing() verdict {
-	v := verdict{kind: v1alpha1.ConditionEngineMissing, status: metav1.ConditionFalse, reason: "NotReported",
-		message: "the cluster does not report that Flux is missing"}
+func (m *member) engineMissing() metav1.Condition {
+	const kind = v1alpha1.ConditionEngineMissing
 	for _, p := range m.problems() {
-		if p.Reason == v1alpha1.ConditionEngineMissing {
-			v.status, v.reason, v.message = metav1.ConditionTrue, p.Reason, p.Message
+		if p.Reason == kind {
+			return m.condition(kind, metav1.ConditionTrue, p.Reason, p.Message)
 		}
 	}
-	return v
+	return m.condition(kind, metav1.ConditionFalse, "NotReported", "the cluster does not report that Flux is missing")
 }
 
-func (m *member) clusterReplaced() verdict {
-	v := verdict{kind: v1alpha1.ConditionClusterReplaced, status: metav1.ConditionFalse, reason: "SameCluster",
-		message: "no other cluster has answered"}
+func (m *member) clusterReplaced() metav1.Condition {
+	const kind = v1alpha1.ConditionClusterReplaced
 	if m.replaced() {
-		v.status, v.reason, v.message = metav1.ConditionTrue, "OtherUID", m.obstacleReplaced().message
+		return m.condition(kind, metav1.ConditionTrue, "OtherUID", m.obstacleReplaced().message)
 	}
-	return v
+	return m.condition(kind, metav1.ConditionFalse, "SameCluster", "no other cluster has answered")
 }
 
 // current returns the condition that says whether each Grid in the cluster is what the hub has,
 // and if not, the first reason.
-func (m *member) current() verdict {
-	v := verdict{kind: v1alpha1.ConditionCurrent, status: metav1.ConditionFalse}
+func (m *member) current() metav1.Condition {
+	status, reason, message := metav1.ConditionFalse, "", ""
 	problems := m.problemTexts()
 	switch {
 	case m.removing:
-		v.reason, v.message = "Removing", m.leftToRemove()
+		reason, message = "Removing", m.leftToRemove()
 	case m.blocked != nil:
-		v.reason, v.message = m.blocked.reason, m.blocked.message
+		reason, message = m.blocked.reason, m.blocked.message
 	case m.silence.never && len(problems) == 0:
-		v.reason, v.message = reasonWaiting, m.neverHeard()
+		reason, message = reasonWaiting, m.neverHeard()
 	case m.silence.since != nil:
 		all := slices.Concat([]string{summary(m.rows) + " when " + m.silent()}, problems, m.noteTexts())
-		v.status, v.reason, v.message = metav1.ConditionUnknown, "Silent", texts(all, len(all)+m.unnoted)
+		status, reason, message = metav1.ConditionUnknown, "Silent", texts(all, len(all)+m.unnoted)
 	case len(problems) > 0:
-		v.reason, v.message = m.problems()[0].Reason, texts(problems, len(problems))
+		reason, message = m.problems()[0].Reason, texts(problems, len(problems))
 	case len(m.notes) > 0:
-		v.reason, v.message = m.notes[0].reason, texts(m.noteTexts(), len(m.notes)+m.unnoted)
-	case m.count(reasonCurrent) < len(m.rows) || len(m.expected) > 0:
-		v.reason, v.message = reasonBehind, m.behind()
+		reason, message = m.notes[0].reason, texts(m.noteTexts(), len(m.notes)+m.unnoted)
+	case count(m.rows, reasonCurrent) < len(m.rows) || len(m.expected) > 0:
+		reason, message = reasonBehind, m.behind()
 	default:
-		v.status, v.reason, v.message = metav1.ConditionTrue, reasonCurrent, fmt.Sprintf("all %d Grids in the cluster are what the hub has", len(m.rows))
+		status, reason, message = metav1.ConditionTrue, reasonCurrent, fmt.Sprintf("all %d Grids in the cluster are what the hub has", len(m.rows))
 	}
 	if left := m.leaving(); left != "" {
-		v.message += "; " + left
+		message += "; " + left
 	}
-	return v
+	return m.condition(v1alpha1.ConditionCurrent, status, reason, message)
 }
 
 func (m *member) noteTexts() (all []string) {

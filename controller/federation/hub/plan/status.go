@@ -6,6 +6,8 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/topology/excerpt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // Reasons of conditions and states of Grids. Others are the reason of a problem that a cluster
@@ -43,9 +45,10 @@ func (m *member) status() v1alpha1.FleetClusterStatus {
 	next.Units = m.units()
 	next.Grids, next.Withdrawn, next.Removals = m.rows, m.withdrawn, m.removals
 	next.GridSummary = summary(m.rows)
-	verdicts := m.verdicts()
-	next.State = m.state(verdicts)
-	m.setConditions(&next, verdicts)
+	for _, c := range m.conditions() {
+		meta.SetStatusCondition(&next.Conditions, c)
+	}
+	next.State = m.state(next.Conditions)
 	return next
 }
 
@@ -97,17 +100,7 @@ func (m *member) describe(row v1alpha1.ClusterGrid) (state, message string) {
 
 // summary returns in a few words how many Grids are what the hub has.
 func summary(rows []v1alpha1.ClusterGrid) string {
-	current, behind, waiting := 0, 0, 0
-	for _, row := range rows {
-		switch row.State {
-		case reasonCurrent:
-			current++
-		case reasonBehind:
-			behind++
-		case reasonWaiting:
-			waiting++
-		}
-	}
+	current, behind, waiting := count(rows, reasonCurrent), count(rows, reasonBehind), count(rows, reasonWaiting)
 	text := fmt.Sprintf("%d/%d", current, len(rows))
 	if current == len(rows) {
 		return text + " current"
@@ -121,6 +114,17 @@ func summary(rows []v1alpha1.ClusterGrid) string {
 		}
 	}
 	return text
+}
+
+// count returns how many rows have a state.
+func count(rows []v1alpha1.ClusterGrid, state string) int {
+	n := 0
+	for _, row := range rows {
+		if row.State == state {
+			n++
+		}
+	}
+	return n
 }
 
 // problems returns the problems of the heartbeat, in words that may be shown; nil without a
