@@ -36,7 +36,7 @@ func (m *member) distribute() {
 		}
 		if s.stuck != nil {
 			m.stuck[s.namespace] = s.stuck.reason != reasonTooMany && s.stuck.reason != reasonTooLargeBundle // fewer Grids repair these
-			m.note(s.stuck.reason, "%s", s.stuck.message)
+			m.note(*s.stuck)
 			m.rows = append(m.rows, s.rows...)
 		}
 	}
@@ -74,7 +74,8 @@ func (m *member) send(s *share) *obstacle {
 		return nil
 	}
 	if !m.mayWithdraw(s) || !m.withdraw(s.leaving, nil) {
-		return &obstacle{"TooManyWithdrawn", fmt.Sprintf("namespace %s: %d Grids wait to be removed until the cluster has removed others", s.namespace, len(s.leaving))}
+		return &obstacle{"TooManyWithdrawn", fmt.Sprintf("namespace %s: %d Grids wait to be removed until the cluster has removed others",
+			s.namespace, len(s.leaving))}
 	}
 	for _, g := range s.wanted {
 		m.rows = append(m.rows, m.rowOf(g))
@@ -170,7 +171,7 @@ func (m *member) selected() []*Grid {
 				m.fault(g, *o)
 			}
 			if _, maybe := adopted[g.Namespace]; !m.has(g.UID) && !maybe {
-				m.note(o.reason, "%s", o.message)
+				m.note(*o)
 				continue
 			}
 		}
@@ -226,11 +227,10 @@ func (m *member) distinct(selected []*Grid) []*Grid {
 		if m.unfit(g) != nil || winner.UID == g.UID || m.has(g.UID) {
 			return false
 		}
-		const format = "%s is not sent to cluster %s, where it would have the name of %s: rename one, or change annotation %s"
-		m.note(reasonCollision, format, g.Ref, m.name, winner.Ref, v1alpha1.AnnotationTargetNamespace)
-		if _, found := m.faults[g.UID]; !found {
-			m.fault(g, obstacle{reasonCollision, fmt.Sprintf(format, g.Ref, m.name, winner.Ref, v1alpha1.AnnotationTargetNamespace)})
-		}
+		o := obstacle{reasonCollision, fmt.Sprintf("%s is not sent to cluster %s, where it would have the name of %s: rename one, or change annotation %s",
+			g.Ref, m.name, winner.Ref, v1alpha1.AnnotationTargetNamespace)}
+		m.note(o)
+		m.fault(g, o)
 		return true
 	})
 }
@@ -284,7 +284,8 @@ func (m *member) tooLarge(s *share) *obstacle {
 		return nil
 	}
 	return &obstacle{reasonTooLargeBundle, fmt.Sprintf("namespace %s is left as it is in cluster %s: its Grids take about %d bytes packed (%d unpacked), "+
-		"above the bound of %d (%d): make Grids smaller, or keep some in another namespace", s.namespace, m.name, weight, size, v1alpha1.MaxBundle, archive.MaxUnpacked)}
+		"above the bound of %d (%d): make Grids smaller, or keep some in another namespace",
+		s.namespace, m.name, weight, size, v1alpha1.MaxBundle, archive.MaxUnpacked)}
 }
 
 // fault reports what is wrong with one Grid; the first cluster by name counts.

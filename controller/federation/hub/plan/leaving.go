@@ -194,8 +194,8 @@ func (m *member) noteMost(n, of int) {
 			entries = append(entries, removal.Entry(row.UID, d.since.Time))
 		}
 	}
-	m.note("MostGridsLeave", "%d of %d Grids are not meant for cluster %s any more, which looks like a mistake, so they stay; to let them go: "+
-		"kubectl annotate fleetcluster %s --overwrite %s=%s", n, of, m.name, m.name, v1alpha1.AnnotationRelease, strings.Join(entries, ","))
+	m.note(obstacle{"MostGridsLeave", fmt.Sprintf("%d of %d Grids are not meant for cluster %s any more, which looks like a mistake, so they stay; "+
+		"to let them go: kubectl annotate fleetcluster %s --overwrite %s=%s", n, of, m.name, m.name, v1alpha1.AnnotationRelease, strings.Join(entries, ","))})
 }
 
 // leavesImmediately reports whether a person has said that nothing is to wait: there is neither a

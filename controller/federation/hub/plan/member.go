@@ -73,12 +73,12 @@ func (f *fleet) member(c Cluster) *member {
 
 // note notes why something is not changed. There may be as many reasons as tenants write Grids,
 // so only the first are kept, and the others counted.
-func (m *member) note(reason string, format string, args ...any) {
+func (m *member) note(o obstacle) {
 	if len(m.notes) == notesMax {
 		m.unnoted++
 		return
 	}
-	m.notes = append(m.notes, obstacle{reason, fmt.Sprintf(format, args...)})
+	m.notes = append(m.notes, o)
 }
 
 // has reports whether the cluster has the Grid, or may have it.
