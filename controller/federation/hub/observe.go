@@ -44,7 +44,7 @@ func (m *memory) observe(l lists, hub string, now time.Time) plan.Observed {
 	m.reports.begin()
 	for _, g := range l.grids {
 		if !isDistributed(g) {
-			o.Grids = append(o.Grids, known(g))
+			o.Grids = append(o.Grids, plan.Known(typeName(g), g))
 			continue
 		}
 		o.Grids = append(o.Grids, m.grids.of(g, func() plan.Grid { return plan.Read(hub, untyped(g)) }))
@@ -101,15 +101,6 @@ func (m *memory) observe(l lists, hub string, now time.Time) plan.Observed {
 // isDistributed reports whether the Grid is distributed, or was.
 func isDistributed(o client.Object) bool {
 	return o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated || slices.Contains(o.GetFinalizers(), v1alpha1.Finalizer)
-}
-
-// known returns a Grid that exists and is not distributed.
-func known(g client.Object) plan.Grid {
-	known := plan.Grid{Ref: plan.Ref{Kind: typeName(g), Namespace: g.GetNamespace(), Name: g.GetName(), UID: string(g.GetUID())}}
-	if at := g.GetDeletionTimestamp(); at != nil {
-		known.Deleting, known.DeletedAt = true, at.Time
-	}
-	return known
 }
 
 // isOurs reports whether the hub keeps this bundle. An agent of the hub has its own copies

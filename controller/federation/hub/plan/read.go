@@ -16,6 +16,7 @@ import (
 	"gridproxy/controller/removal"
 	"gridproxy/topology/excerpt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -24,19 +25,21 @@ import (
 // Read returns a Grid of the hub from the object that a dynamic client has read. hub is the UID
 // of the hub's Namespace kube-system.
 func Read(hub string, o *unstructured.Unstructured) Grid {
-	return Grid{
-		Ref:      Ref{Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())},
-		Deleting: o.GetDeletionTimestamp() != nil, DeletedAt: deletedAt(o),
-		Finalizer: slices.Contains(o.GetFinalizers(), v1alpha1.Finalizer),
-		Content:   contentOf(hub, o),
-	}
+	g := Known(o.GetKind(), o)
+	g.Content = contentOf(hub, o)
+	return g
 }
 
-func deletedAt(o *unstructured.Unstructured) time.Time {
-	if at := o.GetDeletionTimestamp(); at != nil {
-		return at.Time
+// Known returns a Grid of the hub without its Content.
+func Known(kind string, o metav1.Object) Grid {
+	g := Grid{
+		Ref:       Ref{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID())},
+		Finalizer: slices.Contains(o.GetFinalizers(), v1alpha1.Finalizer),
 	}
-	return time.Time{}
+	if at := o.GetDeletionTimestamp(); at != nil {
+		g.Deleting, g.DeletedAt = true, at.Time
+	}
+	return g
 }
 
 // contentOf reads what is sent of a Grid. One without the label is sent to where it was, until it
