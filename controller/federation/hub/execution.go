@@ -145,14 +145,17 @@ func joined(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// tolerate handles answers that mean that the caches were behind: it requests a retry. It reports
-// whether it was one of these.
-func (e *execution) tolerate(err error) bool {
-	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !errors.Is(err, errOther) {
-		return false
+// wrap returns err with what was done. It returns nil, and requests a retry, if err means that the
+// caches were behind.
+func (e *execution) wrap(err error, format string, args ...any) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err), errors.Is(err, errOther):
+		e.again.Store(true)
+		return nil
 	}
-	e.again.Store(true)
-	return true
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }
 
 // refusal returns why the API server refuses an object, if the same request would get the same

@@ -30,10 +30,7 @@ func (e *execution) guard(ctx context.Context, r plan.Ref) error {
 		return nil
 	}
 	e.unguard(r.Namespace, refusal(err))
-	if e.tolerate(err) {
-		return nil
-	}
-	return fmt.Errorf("adding the finalizer %s to %s %s/%s: %w", v1alpha1.Finalizer, r.Kind, r.Namespace, r.Name, err)
+	return e.wrap(err, "adding the finalizer %s to %s", v1alpha1.Finalizer, r)
 }
 
 // addFinalizer adds it to whatever the Grid is by now, unless it is being deleted.
@@ -90,14 +87,8 @@ func without(finalizers []string) []string {
 
 func (e *execution) guardCluster(ctx context.Context, t *target) error {
 	err := e.setFinalizers(ctx, t.object, append(without(t.object.Finalizers), v1alpha1.Finalizer))
-	if err == nil {
-		return nil
-	}
-	t.failed = true
-	if e.tolerate(err) {
-		return nil
-	}
-	return fmt.Errorf("adding the finalizer %s to FleetCluster %s: %w", v1alpha1.Finalizer, t.plan.Name, err)
+	t.failed = err != nil
+	return e.wrap(err, "adding the finalizer %s to FleetCluster %s", v1alpha1.Finalizer, t.plan.Name)
 }
 
 // releaseCluster removes the finalizer of a FleetCluster after all other steps for it.
@@ -105,10 +96,8 @@ func (e *execution) releaseCluster(ctx context.Context, t *target) error {
 	if t.failed || len(t.unsent) > 0 {
 		return nil
 	}
-	if err := e.setFinalizers(ctx, t.object, without(t.object.Finalizers)); err != nil && !e.tolerate(err) {
-		return fmt.Errorf("removing the finalizer %s from FleetCluster %s: %w", v1alpha1.Finalizer, t.plan.Name, err)
-	}
-	return nil
+	err := e.setFinalizers(ctx, t.object, without(t.object.Finalizers))
+	return e.wrap(err, "removing the finalizer %s from FleetCluster %s", v1alpha1.Finalizer, t.plan.Name)
 }
 
 // release removes the finalizer of Grids that are in no cluster any more, once every FleetCluster
@@ -189,10 +178,6 @@ func (e *execution) removeFinalizer(ctx context.Context, r plan.Ref) error {
 	}
 	if err == nil {
 		log.FromContext(ctx).Info("withdrawn from all clusters", "kind", r.Kind, "grid", r.Namespace+"/"+r.Name)
-		return nil
 	}
-	if e.tolerate(err) {
-		return nil
-	}
-	return fmt.Errorf("removing the finalizer %s from %s %s/%s: %w", v1alpha1.Finalizer, r.Kind, r.Namespace, r.Name, err)
+	return e.wrap(err, "removing the finalizer %s from %s", v1alpha1.Finalizer, r)
 }

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"fmt"
 
 	"gridproxy/controller/api/v1alpha1"
 
@@ -34,10 +33,7 @@ func (e *execution) report(ctx context.Context, t *target) error {
 		return nil
 	}
 	t.failed = true
-	if e.tolerate(err) {
-		return nil
-	}
-	return fmt.Errorf("writing the status of FleetCluster %s: %w", t.plan.Name, err)
+	return e.wrap(err, "writing the status of FleetCluster %s", t.plan.Name)
 }
 
 // withUnsent returns a status that says of the Grids in some bundles why these were not sent.
