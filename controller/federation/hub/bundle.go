@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -57,7 +58,7 @@ func (e *execution) sendings(targets []*target) []*sending {
 	equal, still := map[content]*packed{}, unfit{}
 	var all []*sending
 	for _, t := range targets {
-		for _, name := range slices.Concat(sortedKeys(t.plan.Write), t.plan.Remove) {
+		for _, name := range slices.Concat(slices.Sorted(maps.Keys(t.plan.Write)), t.plan.Remove) {
 			b, written := t.plan.Write[name]
 			key := content{name, b.Revision}
 			why, unguarded := e.unguarded[name]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -109,30 +109,17 @@ func (e *execution) counted(kind string) func(error) {
 func ignored(error) {}
 
 func wanted(all []*target, want func(plan.ClusterPlan) bool) []*target {
-	var some []*target
-	for _, t := range all {
-		if want(t.plan) {
-			some = append(some, t)
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(all), func(t *target) bool { return !want(t.plan) })
 }
 
 // each executes all steps, several at the same time, passes each result to tell, and returns the
 // errors.
 func each[T any](steps []T, tell func(error), do func(T) error) []error {
 	errs := make([]error, len(steps))
-	var next atomic.Int64
-	var running sync.WaitGroup
-	for range min(workers, len(steps)) {
-		running.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(steps); i = int(next.Add(1)) - 1 {
-				errs[i] = do(steps[i])
-				tell(errs[i])
-			}
-		})
-	}
-	running.Wait()
+	workqueue.ParallelizeUntil(context.Background(), workers, len(steps), func(i int) { // a step whose context has ended fails
+		errs[i] = do(steps[i])
+		tell(errs[i])
+	})
 	return errs
 }
 
@@ -209,8 +196,6 @@ func (t *target) has(bundle string) string {
 	}
 	return t.observed.Bundles[bundle]
 }
-
-func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 // newMetadata returns an object to read and write only its metadata.
 func newMetadata(kind metav1.TypeMeta, namespace, name string) *metav1.PartialObjectMetadata {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -116,7 +117,7 @@ func (e *execution) release(ctx context.Context, all []plan.Ref) []error {
 		e.again.Store(true)
 		return []error{err}
 	}
-	return each(sortedKeys(byNamespace), ignored, func(namespace string) error {
+	return each(slices.Sorted(maps.Keys(byNamespace)), ignored, func(namespace string) error {
 		current, err := e.bundlesAreCurrent(ctx, namespace)
 		if err != nil || !current {
 			e.again.Store(true)
