@@ -53,7 +53,7 @@ func Add(m manager.Manager, c Config) error {
 	alone := true // names of controllers are unique per process, but a process may have several managers
 	r := &reconciler{
 		client: m.GetClient(), live: m.GetAPIReader(), now: c.Now, grace: c.Grace, budget: c.Budget, detached: c.Detached, events: m.GetEventRecorder(Manager),
-		metrics: c.Metrics, decide: plan.Decide, memory: newMemory(), written: newWrites(), excess: excess{},
+		metrics: c.Metrics, decide: plan.Decide, memory: &memory{}, written: newWrites(), excess: excess{},
 	}
 	built, err := controller.New("Fleet", m, controller.Options{
 		Reconciler: r,

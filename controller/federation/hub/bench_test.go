@@ -39,7 +39,7 @@ func BenchmarkRest(b *testing.B) {
 			l.reports = append(l.reports, *r)
 		}
 	}
-	m := newMemory()
+	m := &memory{}
 	for range 3 { // Grids are listed, and sent
 		for _, c := range plan.Decide(m.observe(l, "hub", now)).Clusters {
 			for at := range l.clusters {

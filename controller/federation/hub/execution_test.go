@@ -32,7 +32,7 @@ func bundleOf(t *testing.T, grids ...*v1.DeploymentGrid) plan.Bundle {
 }
 
 func rowOf(g *v1.DeploymentGrid) v1alpha1.ClusterGrid {
-	return v1alpha1.ClusterGrid{Kind: "DeploymentGrid", Namespace: g.Namespace, Name: g.Name, UID: string(g.UID), Revision: "new", State: stateWaiting}
+	return v1alpha1.ClusterGrid{Kind: "DeploymentGrid", Namespace: g.Namespace, Name: g.Name, UID: string(g.UID), Revision: "new", State: "Waiting"}
 }
 
 func refOf(g *v1.DeploymentGrid) plan.Ref {

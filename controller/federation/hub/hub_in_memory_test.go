@@ -66,7 +66,7 @@ func (w *hubInMemory) restart() {
 	c := interceptor.NewClient(w.store.(client.WithWatch), w.counted())
 	w.r = &reconciler{
 		client: c, live: w.store, now: func() time.Time { return w.now }, events: events.NewFakeRecorder(100), metrics: NewMetrics(),
-		decide: plan.Decide, memory: newMemory(), written: newWrites(), excess: excess{},
+		decide: plan.Decide, memory: &memory{}, written: newWrites(), excess: excess{},
 	}
 	if err := w.r.budget.Set("100%"); err != nil { // with the grace of 0 nothing waits
 		w.t.Fatal(err)

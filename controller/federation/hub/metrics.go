@@ -26,15 +26,8 @@ type summary struct {
 	bytes    map[string]int // of the largest bundle, by cluster
 }
 
-// The states of Grids in metrics. All others are failed: a member may choose their names.
-const (
-	stateCurrent = "Current"
-	stateBehind  = "Behind"
-	stateWaiting = "Waiting"
-	stateFailed  = "Failed"
-)
-
-// summarize counts the rows of the statuses that FleetClusters have now.
+// summarize counts the rows of the statuses that FleetClusters have now. Of Grids it names three
+// states, and calls all others failed: a member may choose their names.
 func summarize(l lists, statuses map[string]v1alpha1.FleetClusterStatus) *summary {
 	s := &summary{clusters: map[string]int{}, grids: map[string]int{}, bytes: map[string]int{}}
 	for name, status := range statuses {
@@ -42,10 +35,10 @@ func summarize(l lists, statuses map[string]v1alpha1.FleetClusterStatus) *summar
 		s.bytes[name] = 0
 		for _, g := range status.Grids {
 			switch g.State {
-			case stateCurrent, stateBehind, stateWaiting:
+			case "Current", "Behind", "Waiting":
 				s.grids[g.State]++
 			default:
-				s.grids[stateFailed]++
+				s.grids["Failed"]++
 			}
 		}
 	}

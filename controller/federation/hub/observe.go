@@ -35,8 +35,6 @@ type memory struct {
 	heard   heardLast
 }
 
-func newMemory() *memory { return &memory{} }
-
 // observe makes of the lists what a decision rests on. hub is the UID of the Namespace kube-system.
 func (m *memory) observe(l lists, hub string, now time.Time) plan.Observed {
 	o := plan.Observed{Hub: hub, Now: now, PodSecurity: map[string]map[string]string{}}

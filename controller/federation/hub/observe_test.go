@@ -50,7 +50,7 @@ func TestObserve(t *testing.T) {
 			namespace("fleet-east", &deleting, joined), namespace("fleet-west", nil, joined), namespace("west", nil, joined), namespace("fleet-north", nil, nil),
 		},
 	}
-	got := newMemory().observe(l, "hub", now)
+	got := (&memory{}).observe(l, "hub", now)
 	want := plan.Observed{Hub: "hub", Now: now, Grids: []plan.Grid{plan.Read("hub", untyped(grid))}, Clusters: []plan.Cluster{
 		{Object: &l.clusters[0], Bundles: map[string]string{}},
 		{
