@@ -65,17 +65,11 @@ func Add(m manager.Manager, c Config) error {
 	if err != nil {
 		return fmt.Errorf("making the controller of FleetClusters: %w", err)
 	}
-	for _, o := range []struct {
-		kind client.Object
-		only []predicate.Predicate
-	}{
-		{&v1.DeploymentGrid{}, []predicate.Predicate{wishes()}},
-		{&v1.StatefulSetGrid{}, []predicate.Predicate{wishes()}},
-		{&v1.ServiceGrid{}, []predicate.Predicate{wishes()}},
-		{kind: &v1alpha1.FleetCluster{}}, {kind: &v1alpha1.GridBundle{}}, {kind: &v1alpha1.GridReport{}},
-		{kind: &coordinationv1.Lease{}}, {kind: newNamespace()},
+	for kind, only := range map[client.Object][]predicate.Predicate{
+		&v1.DeploymentGrid{}: {wishes()}, &v1.StatefulSetGrid{}: {wishes()}, &v1.ServiceGrid{}: {wishes()}, &v1alpha1.FleetCluster{}: nil,
+		&v1alpha1.GridBundle{}: nil, &v1alpha1.GridReport{}: nil, &coordinationv1.Lease{}: nil, newNamespace(): nil,
 	} {
-		if err := built.Watch(source.Kind(m.GetCache(), o.kind, together(), o.only...)); err != nil {
+		if err := built.Watch(source.Kind(m.GetCache(), kind, together(), only...)); err != nil {
 			return fmt.Errorf("watching for the controller of FleetClusters: %w", err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"gridproxy/controller/federation/archive"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -37,9 +36,7 @@ func ByObject() map[client.Object]cache.ByObject {
 
 // newNamespace returns an empty Namespace to read only its metadata.
 func newNamespace() *metav1.PartialObjectMetadata {
-	n := &metav1.PartialObjectMetadata{}
-	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return n
+	return newMetadata(metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, "", "")
 }
 
 // identity returns the metadata by which an object is known.
