@@ -37,7 +37,8 @@ func (e excess) delete(ctx context.Context, c client.Client, reports []v1alpha1.
 		case !begun[r.Namespace]:
 			begun[r.Namespace] = true
 			e[r.Namespace] = excessPause{now, min(max(2*p.pause, excessDelay), excessDelayMax)}
-			log.FromContext(ctx).Info("deleting reports that are larger than any that a grid-controller writes: find out what else uses the account of the cluster", "namespace", r.Namespace)
+			log.FromContext(ctx).Info("deleting reports that are larger than any that a grid-controller writes: "+
+				"find out what else uses the account of the cluster", "namespace", r.Namespace)
 		}
 		left--
 		err := c.Delete(ctx, r.DeepCopy(), client.Preconditions{UID: &r.UID})

@@ -141,7 +141,8 @@ func readReport(r *v1alpha1.GridReport) plan.Report {
 		size, large = strconv.Itoa(n), true
 	}
 	if large {
-		out.Unread = fmt.Sprintf("it has %s bytes, more than %d, which no grid-controller writes: find out what else uses the account of the cluster", size, v1alpha1.MaxReport)
+		out.Unread = fmt.Sprintf("it has %s bytes, more than %d, which no grid-controller writes: find out what else uses the account of the cluster",
+			size, v1alpha1.MaxReport)
 		return out
 	}
 	for _, u := range r.Spec.Status.Units {
