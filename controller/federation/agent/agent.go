@@ -8,6 +8,7 @@ import (
 
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/agent/delivery"
+	"gridproxy/controller/retry"
 	"gridproxy/topology/excerpt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,17 +89,16 @@ func New(c Config) *Agent {
 // Run works until ctx ends: once a minute, and when something has changed.
 func (a *Agent) Run(ctx context.Context) {
 	defer a.sources.end()
-	pause := time.Duration(0)
+	failures := 0
 	for ctx.Err() == nil {
 		again, err := a.round(ctx)
 		if err != nil && ctx.Err() == nil {
-			pause = min(max(2*pause, retryDelay), retryDelayMax)
-			again = pause
-			a.tell(err)
+			again = retry.Pause(retryDelay, retryDelayMax, failures)
+			failures++
 		} else {
-			pause = 0
-			a.tell(nil)
+			err, failures = nil, 0
 		}
+		a.tell(err)
 		if !a.wait(ctx, again) {
 			return
 		}

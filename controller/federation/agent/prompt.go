@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/controller/federation/agent/delivery"
+	"gridproxy/controller/retry"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,14 +68,11 @@ func (a *Agent) idleIn() time.Duration {
 
 // next returns when the agent asks Flux to look again.
 func (w waiting) next() time.Time {
-	from, pause := w.since, promptDelay
+	from := w.since
 	if w.asked.After(from) {
 		from = w.asked
 	}
-	for range w.times - 1 {
-		pause = min(2*pause, promptDelayMax)
-	}
-	return from.Add(pause)
+	return from.Add(retry.Pause(promptDelay, promptDelayMax, max(w.times-1, 0)))
 }
 
 // prompt asks Flux to look again at the sets that it seems to have missed. A watch of an API server
