@@ -129,21 +129,17 @@ func (a *Agent) tell(err error) {
 // wait waits for a change, at most for a time, and reports false if ctx has ended. Changes close
 // together are one.
 func (a *Agent) wait(ctx context.Context, longest time.Duration) bool {
-	timer := time.NewTimer(longest)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(longest):
 		return true
 	case <-a.changed:
 	}
-	settled := time.NewTimer(settleDelay)
-	defer settled.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-settled.C:
+	case <-time.After(settleDelay):
 		return true
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -55,25 +56,18 @@ func (p *Push) launch(ctx context.Context, a *pushed, work func(context.Context)
 // end ends work, and waits for that. What waits for an API server that does not answer is left
 // behind: it can write nothing any more.
 func (p *Push) end(all ...*pushed) {
+	all = slices.DeleteFunc(all, func(a *pushed) bool { return a == nil })
 	for _, a := range all {
-		if a != nil {
-			a.stop()
-		}
+		a.stop()
 	}
-	late := time.NewTimer(endTimeout)
-	defer late.Stop()
-	isLate := false
+	late := make(chan struct{})
+	timer := time.AfterFunc(endTimeout, func() { close(late) })
+	defer timer.Stop()
 	for _, a := range all {
-		if a == nil {
-			continue
-		}
 		delete(p.running, a.uid)
-		if !isLate {
-			select {
-			case <-a.ended:
-			case <-late.C:
-				isLate = true
-			}
+		select {
+		case <-a.ended:
+		case <-late:
 		}
 		if !a.hasEnded() {
 			p.Log.Warn("the earlier agent of a cluster waits for an answer; it is left behind", "cluster", a.name)
