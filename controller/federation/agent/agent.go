@@ -62,7 +62,7 @@ type Agent struct {
 	needed   map[string]delivery.Bundle // of this round
 	kinds    kinds
 	waits    map[string]waiting // for Flux, by set
-	said     sayings
+	said     map[string]saying  // the reports that the hub has, by name
 	// said has what the hub has, as it was listed then, for the FleetCluster with this UID.
 	recalled   bool
 	recalledAt time.Time
@@ -79,7 +79,7 @@ type Agent struct {
 func New(c Config) *Agent {
 	a := &Agent{
 		Config: c, changed: make(chan struct{}, 1), unpacked: map[string]delivery.Bundle{}, needed: map[string]delivery.Bundle{},
-		kinds: kinds{}, waits: map[string]waiting{}, said: sayings{},
+		kinds: kinds{}, waits: map[string]waiting{}, said: map[string]saying{},
 		drift: drift{seen: map[delivery.Key]comparison{}, asked: map[string]request{}},
 	}
 	a.sources = newSources(c, wake(a.changed))

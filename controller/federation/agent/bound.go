@@ -23,10 +23,6 @@ type bound struct {
 	lists    sync.Map // *atomic.Int64: the bytes of a list with all its pages, by its path
 }
 
-func newBound(now func() time.Time, exceeded func(why string)) *bound {
-	return &bound{exceeded: exceeded, now: now}
-}
-
 // wrap makes a transport bounded.
 func (b *bound) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {

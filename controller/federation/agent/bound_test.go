@@ -49,7 +49,7 @@ func TestBound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := ""
-			b := newBound(func() time.Time { return now }, func(why string) { said = why })
+			b := &bound{now: func() time.Time { return now }, exceeded: func(why string) { said = why }}
 			client := &http.Client{Transport: b.wrap(http.DefaultTransport)}
 			var failed error
 			for _, path := range test.requests {
@@ -80,7 +80,7 @@ func (s slow) Write(b []byte) (int, error) {
 // count.
 func TestCount(t *testing.T) {
 	exceeded := 0
-	b := newBound(time.Now, func(string) { exceeded++ })
+	b := &bound{exceeded: func(string) { exceeded++ }}
 	on := b.count(cache.ResourceEventHandlerFuncs{})
 	for range objectsMax {
 		on.OnAdd(nil, false)

@@ -147,10 +147,8 @@ func (a *Agent) settled(ctx context.Context, set string, k *unstructured.Unstruc
 	if revision == "" || text(k, "status", "lastAppliedRevision") != revision {
 		return false
 	}
-	if at := k.GetAnnotations()[requested]; at != "" && text(k, "status", "lastHandledReconcileAt") != at {
-		return false
-	}
-	return true
+	at := k.GetAnnotations()[requested]
+	return at == "" || text(k, "status", "lastHandledReconcileAt") == at
 }
 
 // asSent returns a Grid of the cluster as a hub sends one, so without what users have told Flux

@@ -98,12 +98,6 @@ func text(o *unstructured.Unstructured, path ...string) string {
 	return s
 }
 
-// number returns an integer field of an object, 0 if it is missing.
-func number(o *unstructured.Unstructured, path ...string) int64 {
-	n, _, _ := unstructured.NestedInt64(o.Object, path...)
-	return n
-}
-
 // inventory returns what Flux has applied of a set, and prunes when it leaves; nil if that is
 // not known. An entry is namespace_name_group_kind. A Kustomization that is being deleted leaves
 // its objects.
@@ -125,12 +119,8 @@ func inventory(k *unstructured.Unstructured) map[delivery.Key]bool {
 
 // unpruned reports whether these annotations or labels keep Flux from removing their object.
 func unpruned(of map[string]string) bool {
-	for _, key := range []string{"kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/prune"} {
-		if strings.EqualFold(of[key], "disabled") {
-			return true
-		}
-	}
-	return false
+	const group = "kustomize.toolkit.fluxcd.io/"
+	return strings.EqualFold(of[group+"reconcile"], "disabled") || strings.EqualFold(of[group+"prune"], "disabled")
 }
 
 // suspended reports whether Flux leaves everything as it is.

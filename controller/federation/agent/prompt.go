@@ -43,10 +43,8 @@ func (a *Agent) progress(ctx context.Context, set string, k *unstructured.Unstru
 // awaited reports whether Flux has not looked at what is described to it, or at the archive that
 // is served.
 func (a *Agent) awaited(ctx context.Context, set string, k *unstructured.Unstructured) bool {
-	if number(k, "status", "observedGeneration") < k.GetGeneration() {
-		return true
-	}
-	return !suspended(k) && failure(k) == "" && !a.settled(ctx, set, k)
+	observed, _, _ := unstructured.NestedInt64(k.Object, "status", "observedGeneration")
+	return observed < k.GetGeneration() || !suspended(k) && failure(k) == "" && !a.settled(ctx, set, k)
 }
 
 // idleIn returns after how long a set for which Flux is awaited becomes a problem, or the agent

@@ -79,11 +79,11 @@ func (p *Push) end(all ...*pushed) {
 func (p *Push) start(ctx context.Context, hub string, c *v1alpha1.FleetCluster, config *rest.Config, kubeConfig string) error {
 	ctx, stop := context.WithCancel(ctx)
 	started := &pushed{uid: c.UID, name: c.Name, stop: stop, ended: make(chan struct{}), kubeConfig: kubeConfig, ref: *c.Spec.KubeConfig}
-	limit := newBound(p.Now, func(why string) {
+	limit := &bound{now: p.Now, exceeded: func(why string) {
 		started.excess.Store(&why)
 		stop()
 		wake(p.changed).OnAdd(nil, false)
-	})
+	}}
 	config.Wrap(limit.wrap)
 	// Options by kind would ask the cluster for its kinds before it is known whether it answers.
 	target, err := newAccess(ctx, config, cache.Options{DefaultTransform: slimGrids(hub)})

@@ -28,9 +28,6 @@ type saying struct {
 	at   time.Time
 }
 
-// sayings are the reports that the hub has, by name; nil: they were not listed yet.
-type sayings map[string]saying
-
 // report writes what has changed to the hub. again is when there is more to say.
 func (a *Agent) report(ctx context.Context, o delivery.Observed, d delivery.Delivery, unread error) (again time.Duration, err error) {
 	again = heartbeatPeriod
@@ -133,7 +130,7 @@ func (a *Agent) recall(ctx context.Context, to *v1alpha1.FleetCluster) error {
 		return fmt.Errorf("reading the reports that the hub has: %w", err)
 	}
 	before := a.said
-	a.said = sayings{}
+	a.said = map[string]saying{}
 	for _, r := range list.Items {
 		text, err := json.Marshal(r.Spec)
 		if err != nil {
