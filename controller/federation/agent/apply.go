@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -110,7 +111,7 @@ func pack(objects []delivery.Object) (revision string, files [][]byte, grids int
 // describeArtifact writes where the archive is, unless that is written already.
 func (a *Agent) describeArtifact(ctx context.Context, set string, spec v1alpha1.GridBundleSpec) error {
 	url := a.ArtifactURL + archivePath(a.Namespace, copyName(set), spec.Digest)
-	now, err := a.find(ctx, newObject(artifactKind(), a.Namespace, fluxName(set)))
+	now, err := a.find(ctx, artifactKind(), set)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (a *Agent) describeArtifact(ctx context.Context, set string, spec v1alpha1.
 // describeKustomization writes what Flux is to apply, unless that is written already.
 func (a *Agent) describeKustomization(ctx context.Context, set string, suspend bool) error {
 	want := kustomization(a.Namespace, set, suspend, a.KubeConfig)
-	now, err := a.find(ctx, want)
+	now, err := a.find(ctx, kustomizationKind(), set)
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (a *Agent) removeSet(ctx context.Context, set, policy string) error {
 			return wrap(doing, err)
 		}
 	}
-	k, err := a.find(ctx, newObject(kustomizationKind(), a.Namespace, fluxName(set)))
+	k, err := a.find(ctx, kustomizationKind(), set)
 	if err != nil {
 		return wrap(doing, err)
 	}
@@ -231,7 +232,7 @@ func (a *Agent) stopRemoval(ctx context.Context, set string) error {
 	if err := a.mark(ctx, set, removalStopped); err != nil {
 		return wrap(doing, err)
 	}
-	k, err := a.find(ctx, newObject(kustomizationKind(), a.Namespace, fluxName(set)))
+	k, err := a.find(ctx, kustomizationKind(), set)
 	if err != nil || k == nil {
 		return wrap(doing, err)
 	}
@@ -284,15 +285,15 @@ func (a *Agent) removeKustomization(ctx context.Context, k *unstructured.Unstruc
 	return client.IgnoreNotFound(a.Engine.Client.Delete(ctx, k))
 }
 
-// find reads an object of Flux from the cache, and returns nil if it does not exist.
-func (a *Agent) find(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	found := newObject(o.GroupVersionKind(), o.GetNamespace(), o.GetName())
-	err := a.Engine.Client.Get(ctx, client.ObjectKeyFromObject(o), found)
+// find reads Flux's object for a set from the cache, and returns nil if it does not exist.
+func (a *Agent) find(ctx context.Context, kind schema.GroupVersionKind, set string) (*unstructured.Unstructured, error) {
+	found := newObject(kind, a.Namespace, fluxName(set))
+	err := a.Engine.Client.Get(ctx, client.ObjectKeyFromObject(found), found)
 	if absent(err) {
 		return nil, nil //nolint:nilnil // it does not exist
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, fluxName(set), err)
 	}
 	return found, nil
 }

@@ -113,7 +113,7 @@ func (a *Agent) repair(ctx context.Context, d delivery.Delivery, grids map[deliv
 	maps.DeleteFunc(a.drift.asked, func(set string, _ request) bool { return d.Apply[set] == nil })
 	maps.DeleteFunc(a.drift.seen, func(k delivery.Key, _ comparison) bool { return grids[k] == nil })
 	for set, objects := range d.Apply {
-		k, err := a.find(ctx, newObject(kustomizationKind(), a.Namespace, fluxName(set)))
+		k, err := a.find(ctx, kustomizationKind(), set)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (a *Agent) repair(ctx context.Context, d delivery.Delivery, grids map[deliv
 // settled reports whether Flux has applied the archive that is served, and has done what was
 // requested.
 func (a *Agent) settled(ctx context.Context, set string, k *unstructured.Unstructured) bool {
-	artifact, err := a.find(ctx, newObject(artifactKind(), a.Namespace, fluxName(set)))
+	artifact, err := a.find(ctx, artifactKind(), set)
 	if err != nil || artifact == nil {
 		return false
 	}

@@ -81,7 +81,7 @@ func (a *Agent) prompt(ctx context.Context) error {
 		if w.since.IsZero() || w.next().After(a.Now()) {
 			continue
 		}
-		k, err := a.find(ctx, newObject(kustomizationKind(), a.Namespace, fluxName(set)))
+		k, err := a.find(ctx, kustomizationKind(), set)
 		if err != nil {
 			errs = append(errs, err)
 			continue
