@@ -16,6 +16,12 @@ import (
 // the definition.
 type kinds map[string]finding
 
+// finding is whether a kind is missing, and when that was found out.
+type finding struct {
+	missing bool
+	at      time.Time
+}
+
 // doubt adds kinds to those that are missing. A kind is doubted if the hub has Grids of it for the
 // cluster, and the cluster has none.
 func (k kinds) doubt(ctx context.Context, live client.Reader, o *delivery.Observed, now time.Time) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -34,26 +32,26 @@ type sources struct {
 }
 
 func newSources(c Config, on toolscache.ResourceEventHandler) sources {
-	newWatch := func(from cache.Cache, of client.Object) *watch {
-		return &watch{cache: from, object: of, on: on, now: c.Now}
-	}
-	ofTarget := on
-	if c.bound != nil {
-		ofTarget = c.bound.count(on)
+	newWatch := func(from Access, of client.Object) *watch {
+		return &watch{cache: from.Cache, object: of, on: on, now: c.Now}
 	}
 	inTarget := func(of client.Object) *watch {
-		return &watch{cache: c.Target.Cache, object: of, on: ofTarget, now: c.Now}
+		w := newWatch(c.Target, of)
+		if c.bound != nil {
+			w.on = c.bound.count(on)
+		}
+		return w
 	}
 	return sources{
-		fleet:   newWatch(c.HubAccess.Cache, &v1alpha1.FleetCluster{}),
-		bundles: newWatch(c.HubAccess.Cache, &v1alpha1.GridBundle{}),
+		fleet:   newWatch(c.HubAccess, &v1alpha1.FleetCluster{}),
+		bundles: newWatch(c.HubAccess, &v1alpha1.GridBundle{}),
 		grids: map[string]*watch{
 			"DeploymentGrid": inTarget(&v1.DeploymentGrid{}), "StatefulSetGrid": inTarget(&v1.StatefulSetGrid{}), "ServiceGrid": inTarget(&v1.ServiceGrid{}),
 		},
 		namespaces:  inTarget(namespaceMeta()),
-		copies:      newWatch(c.Engine.Cache, &v1alpha1.GridBundle{}),
-		artifacts:   newWatch(c.Engine.Cache, newObject(artifactKind(), "", "")),
-		kustomizers: newWatch(c.Engine.Cache, newObject(kustomizationKind(), "", "")),
+		copies:      newWatch(c.Engine, &v1alpha1.GridBundle{}),
+		artifacts:   newWatch(c.Engine, newObject(artifactKind(), "", "")),
+		kustomizers: newWatch(c.Engine, newObject(kustomizationKind(), "", "")),
 	}
 }
 
@@ -174,19 +172,17 @@ func (a *Agent) observeTarget(ctx context.Context, o *delivery.Observed) error {
 			return wrap("watching the Grids of the cluster", err)
 		}
 	}
-	if err := a.readGrids(ctx, o); err != nil {
-		o.Bundles = nil
-		return err
+	err = a.readGrids(ctx, o)
+	if err == nil {
+		err = a.kinds.doubt(ctx, a.Target.Live, o, a.Now())
 	}
-	if err := a.kinds.doubt(ctx, a.Target.Live, o, a.Now()); err != nil {
-		o.Bundles = nil
-		return err
+	if err == nil {
+		err = a.missNamespaces(ctx, o)
 	}
-	if err := a.missNamespaces(ctx, o); err != nil {
+	if err != nil {
 		o.Bundles = nil
-		return err
 	}
-	return nil
+	return err
 }
 
 // missNamespaces finds the namespaces of bundles that the cluster does not have.
@@ -300,7 +296,7 @@ func readBundle(spec v1alpha1.GridBundleSpec) delivery.Bundle {
 }
 
 // clusterUID returns the UID of the cluster's Namespace kube-system. It is read live, again
-// after some time: behind the same address another cluster may answer.
+// after some time.
 func (a *Agent) clusterUID(ctx context.Context) (string, error) {
 	fresh := heartbeatPeriod
 	if a.KubeConfig != nil {
@@ -338,12 +334,6 @@ func namespaceMeta() *metav1.PartialObjectMetadata {
 	n := &metav1.PartialObjectMetadata{}
 	n.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return n
-}
-
-// finding is whether something is missing, and when that was found out.
-type finding struct {
-	missing bool
-	at      time.Time
 }
 
 // absent reports whether err says that the API server does not serve the kind, or lacks the
