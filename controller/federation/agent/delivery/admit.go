@@ -75,8 +75,8 @@ type claim struct{ set, from string }
 
 // claim gives the names of what is applied to those who have them. What the hub has withdrawn and
 // does not send again claims nothing.
-func (a *admission) claim(sets []string) {
-	for _, set := range sets {
+func (a *admission) claim() {
+	for _, set := range a.names() {
 		for _, o := range a.Copies[set].Objects {
 			_, claimed := a.claims[o.Key]
 			if o.Kind == "Namespace" || claimed || a.withdrawn(o.From) && !a.sends(set, o.From) && !a.unread(set) {
@@ -165,18 +165,19 @@ func foreignObject(hub, name string, o Object) *v1alpha1.Problem {
 // obstacle returns why a Grid cannot be applied; nil: it can.
 func (a *admission) obstacle(set string, o Object) *v1alpha1.Problem {
 	if a.Missing.Kinds[o.Kind] {
-		return problem(ReasonKindMissing, "the cluster does not know the kind %s: install the CustomResourceDefinitions there with: kubectl apply --server-side -k deploy/crds", o.Kind)
+		return problem(ReasonKindMissing, "the cluster does not know the kind %s: install the CustomResourceDefinitions there with: "+
+			"kubectl apply --server-side -k deploy/crds", o.Kind)
 	}
 	if !a.accepts(o.Namespace) {
-		return problem(ReasonNamespaceRefused, "the cluster does not take Grids into namespace %s: add it to --accept-namespaces of grid-controller there, or remove it from "+
-			"spec.namespaces of the FleetCluster; what is there stays as it is", o.Namespace)
+		return problem(ReasonNamespaceRefused, "the cluster does not take Grids into namespace %s: add it to --accept-namespaces of grid-controller there, "+
+			"or remove it from spec.namespaces of the FleetCluster; what is there stays as it is", o.Namespace)
 	}
 	if a.Missing.Namespaces[o.Namespace] && !a.makes(set, o.Namespace) {
 		return problem(ReasonNamespaceMissing, "the cluster has no namespace %s: create it there, or set createNamespace: true in the FleetCluster", o.Namespace)
 	}
 	if owner := a.owner(set, o); owner != "" {
-		return problem(ReasonNameCollision, "%s %s/%s exists in the cluster and belongs to %s: rename one of the two. To have the one of the hub in its place, and leave the Pods: "+
-			"kubectl delete --cascade=orphan -n %s %s %s", o.Kind, o.Namespace, o.Name, owner, o.Namespace, strings.ToLower(o.Kind), o.Name)
+		return problem(ReasonNameCollision, "%s %s/%s exists in the cluster and belongs to %s: rename one of the two. To have the one of the hub in its place, "+
+			"and leave the Pods: kubectl delete --cascade=orphan -n %s %s %s", o.Kind, o.Namespace, o.Name, owner, o.Namespace, strings.ToLower(o.Kind), o.Name)
 	}
 	return nil
 }

@@ -32,13 +32,10 @@ type Delivery struct {
 func Decide(o Observed) Delivery {
 	d := Delivery{Apply: map[string][]Object{}, Revive: map[string][]Object{}}
 	a := admission{Observed: o, claims: map[Key]claim{}, problems: map[string]v1alpha1.Problem{}, wanted: map[string]Object{}}
-	frozen := a.frozen()
+	frozen, admitted := a.frozen(), map[string][]Object{}
 	if !frozen {
 		a.adopt()
-		a.claim(a.names())
-	}
-	admitted := map[string][]Object{}
-	if !frozen {
+		a.claim()
 		for _, name := range a.names() {
 			admitted[name] = a.admit(name)
 		}
@@ -102,10 +99,8 @@ func (d *Delivery) goOn(name string, frozen bool, a admission) {
 
 // names returns the names of all sets, sorted.
 func (a *admission) names() []string {
-	all := maps.Clone(a.Bundles)
-	if all == nil {
-		all = map[string]Bundle{}
-	}
+	all := map[string]Bundle{}
+	maps.Copy(all, a.Bundles)
 	maps.Copy(all, a.Copies)
 	return slices.Sorted(maps.Keys(all))
 }
@@ -119,13 +114,8 @@ func (a *admission) frozen() bool {
 // suspended reports whether Flux is to leave everything as it is. An earlier suspension stays
 // until it is known whether this is the cluster that the hub means.
 func (a *admission) suspended() bool {
-	switch {
-	case a.stopped():
-		return true
-	case a.Fleet == nil || a.ClusterUID == "":
-		return slices.ContainsFunc(slices.Collect(maps.Values(a.Applied)), func(by Applied) bool { return by.Suspended })
-	}
-	return false
+	unsure := a.Fleet == nil || a.ClusterUID == ""
+	return a.stopped() || unsure && slices.ContainsFunc(slices.Collect(maps.Values(a.Applied)), func(by Applied) bool { return by.Suspended })
 }
 
 // stopped reports whether nothing is to change in the cluster, whatever has begun.
