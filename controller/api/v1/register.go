@@ -15,6 +15,9 @@ const (
 // GroupVersion returns superedge.io/v1.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
 
+// Kinds returns the kinds of Grids.
+func Kinds() []string { return []string{"DeploymentGrid", "ServiceGrid", "StatefulSetGrid"} }
+
 // AddToScheme makes a scheme know the three Grids and their lists.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion(),

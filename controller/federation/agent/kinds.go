@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
@@ -28,8 +29,7 @@ func (k kinds) doubt(ctx context.Context, live client.Reader, o *delivery.Observ
 	doubted := map[string]bool{}
 	for _, b := range o.Bundles {
 		for _, object := range b.Objects {
-			switch object.Kind {
-			case "DeploymentGrid", "StatefulSetGrid", "ServiceGrid":
+			if slices.Contains(v1.Kinds(), object.Kind) {
 				doubted[object.Kind] = !o.Missing.Kinds[object.Kind]
 			}
 		}

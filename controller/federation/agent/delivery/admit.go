@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/archive"
 	"gridproxy/topology/excerpt"
@@ -150,9 +151,7 @@ func (a *admission) withdrawn(from string) bool {
 // foreignObject returns what is wrong with an object that this hub would not send; nil:
 // nothing.
 func foreignObject(hub, name string, o Object) *v1alpha1.Problem {
-	switch o.Kind {
-	case "DeploymentGrid", "StatefulSetGrid", "ServiceGrid":
-	default:
+	if !slices.Contains(v1.Kinds(), o.Kind) {
 		return problem(ReasonForeignObject, "bundle %s has a %s, and only Grids are applied: see who writes GridBundles on the hub", name, excerpt.Fit(o.Kind, 64))
 	}
 	if !strings.HasPrefix(o.From, hub+"/") {

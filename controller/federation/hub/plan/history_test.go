@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,7 +76,7 @@ func (h *history) create(*rapid.T) {
 	}
 	h.grids++
 	r := Ref{
-		Kind: rapid.SampledFrom(kinds()).Draw(h.t, "kind"), Namespace: rapid.SampledFrom([]string{"shop", "bank"}).Draw(h.t, "namespace"),
+		Kind: rapid.SampledFrom(v1.Kinds()).Draw(h.t, "kind"), Namespace: rapid.SampledFrom([]string{"shop", "bank"}).Draw(h.t, "namespace"),
 		Name: fmt.Sprintf("grid%d", h.grids), UID: fmt.Sprintf("uid-%d", h.grids),
 	}
 	h.hub.grids[r.UID] = gridState{ref: r, fed: true, selector: h.selector()}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,7 @@ func (h *history) sent(text []byte, namespace string) (uid, revision string) {
 	from, ours := strings.CutPrefix(o.Metadata.Annotations[v1alpha1.AnnotationFrom], hubUID+"/")
 	_, fed := o.Metadata.Labels[v1alpha1.LabelFederated]
 	switch revision = o.Metadata.Annotations[v1alpha1.AnnotationRevision]; {
-	case !slices.Contains(kinds(), o.Kind), !ours, fed, len(revision) != 16, o.Metadata.Labels[v1alpha1.LabelHub] != hubUID,
+	case !slices.Contains(v1.Kinds(), o.Kind), !ours, fed, len(revision) != 16, o.Metadata.Labels[v1alpha1.LabelHub] != hubUID,
 		o.Status != nil, o.Metadata.UID != "", o.Metadata.Namespace != namespace:
 		h.t.Fatalf("this is sent to a cluster: %s", text)
 	}

@@ -82,7 +82,7 @@ func (c *Content) readPlaces(hub string, o *unstructured.Unstructured) {
 		faults = append(faults, fmt.Sprintf("its annotation %s says that this cluster itself has sent it, and it would be sent in a circle: remove the label %s, "+
 			"or the annotation if the Grid was made here", v1alpha1.AnnotationFrom, v1alpha1.LabelFederated))
 	}
-	if !slices.Contains(kinds(), o.GetKind()) {
+	if !slices.Contains(v1.Kinds(), o.GetKind()) {
 		faults = append(faults, fmt.Sprintf("%s is not a kind that is distributed", excerpt.Quoted(o.GetKind())))
 	}
 	text := o.GetAnnotations()[v1alpha1.AnnotationClusters]
@@ -132,9 +132,6 @@ func isWanted(o *unstructured.Unstructured) bool {
 	_, represents := o.GetLabels()[v1.LabelDistributed]
 	return o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated && !represents
 }
-
-// kinds returns the kinds whose objects are sent.
-func kinds() []string { return []string{"DeploymentGrid", "ServiceGrid", "StatefulSetGrid"} }
 
 func parseSelector(text string) (labels.Selector, string) {
 	if len(text) > selectorMax {
