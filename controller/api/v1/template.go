@@ -63,7 +63,7 @@ type State struct {
 }
 
 // MarshalJSON writes the template as it was read.
-func (t Template) MarshalJSON() ([]byte, error) { return orNull(t.JSON), nil }
+func (t Template) MarshalJSON() ([]byte, error) { return json.RawMessage(t.JSON).MarshalJSON() }
 
 // UnmarshalJSON keeps the template. A replicas that is no number is left to Validate: an error here
 // would keep a client from reading any Grid at all for the sake of one.
@@ -79,7 +79,7 @@ func (t *Template) UnmarshalJSON(text []byte) error {
 }
 
 // MarshalJSON writes the template as it was read.
-func (t ServiceTemplate) MarshalJSON() ([]byte, error) { return orNull(t.JSON), nil }
+func (t ServiceTemplate) MarshalJSON() ([]byte, error) { return json.RawMessage(t.JSON).MarshalJSON() }
 
 // UnmarshalJSON keeps the template.
 func (t *ServiceTemplate) UnmarshalJSON(text []byte) error {
@@ -88,19 +88,12 @@ func (t *ServiceTemplate) UnmarshalJSON(text []byte) error {
 }
 
 // MarshalJSON writes the state as it was read.
-func (s State) MarshalJSON() ([]byte, error) { return orNull(s.JSON), nil }
+func (s State) MarshalJSON() ([]byte, error) { return json.RawMessage(s.JSON).MarshalJSON() }
 
 // UnmarshalJSON keeps the state.
 func (s *State) UnmarshalJSON(text []byte) error {
 	*s = State{JSON: keep(text)}
 	return nil
-}
-
-func orNull(text []byte) []byte {
-	if text == nil {
-		return []byte("null")
-	}
-	return text
 }
 
 // keep copies text, which the decoder reuses.

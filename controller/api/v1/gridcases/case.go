@@ -1,6 +1,7 @@
 package gridcases
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"regexp"
@@ -45,12 +46,7 @@ func Read(t testing.TB) []Case {
 
 // Refusal returns the message with which the API server refuses the Grid; "" if it accepts the
 // Grid.
-func (c Case) Refusal() string {
-	if c.Server != "" {
-		return c.Server
-	}
-	return c.Message
-}
+func (c Case) Refusal() string { return cmp.Or(c.Server, c.Message) }
 
 // Object returns the Grid as JSON. Its name is grid, and its namespace default.
 func (c Case) Object(t testing.TB) []byte {
