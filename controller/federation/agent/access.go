@@ -92,10 +92,9 @@ func slimGrids(hub string) func(any) (any, error) {
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Secret{}, &corev1.ServiceAccount{})
 	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
-	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme} {
-		if err := add(s); err != nil {
-			return fmt.Errorf("making the scheme of agents: %w", err)
-		}
+	all := runtime.NewSchemeBuilder(v1.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme)
+	if err := all.AddToScheme(s); err != nil {
+		return fmt.Errorf("making the scheme of agents: %w", err)
 	}
 	return nil
 }

@@ -165,14 +165,11 @@ func asSent(kind string, g client.Object) []byte {
 			annotations[key] = value
 		}
 	}
-	sent, err := json.Marshal(map[string]any{
+	sent, _ := json.Marshal(map[string]any{ // texts, and fields that were read from JSON
 		"apiVersion": v1.GroupVersion().String(), "kind": kind, "spec": fields["spec"],
 		"metadata": map[string]any{
 			"name": g.GetName(), "namespace": g.GetNamespace(), "labels": plan.Kept(g.GetLabels()), "annotations": annotations,
 		},
 	})
-	if err != nil {
-		return nil
-	}
 	return sent
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -110,7 +111,7 @@ func (p *Pull) follow(ctx context.Context, j joined) error {
 		Host: j.server, TLSClientConfig: rest.TLSClientConfig{CAData: j.ca}, UserAgent: "grid-controller/" + p.Version + " member",
 		QPS: requestsASecond, Burst: requestsBurst,
 	}
-	token.wrap(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return authorized{bearer: token, next: next} })
 	hub, err := hubAccess(ctx, config, j.cluster)
 	if err != nil {
 		return fmt.Errorf("preparing to reach the hub at %s: %w", j.server, err)

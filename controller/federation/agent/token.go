@@ -14,7 +14,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -28,14 +27,11 @@ func validityOf(token string) validity {
 		return validity{}
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return validity{}
-	}
 	var claims struct {
 		IssuedAt float64 `json:"iat"`
 		Expires  float64 `json:"exp"`
 	}
-	if err := json.Unmarshal(payload, &claims); err != nil {
+	if err != nil || json.Unmarshal(payload, &claims) != nil {
 		return validity{}
 	}
 	const last = 1 << 40 // seconds; later ones are mistakes
@@ -72,11 +68,6 @@ type bearer struct {
 func (b *bearer) use(token string) {
 	b.token.Store(&token)
 	b.refused.Store(false)
-}
-
-// wrap makes the clients of a configuration use it.
-func (b *bearer) wrap(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return authorized{bearer: b, next: next} })
 }
 
 type authorized struct {

@@ -159,13 +159,10 @@ func PodSecurity(of map[string]string) map[string]string {
 // neither changes nor deletes. It has the labels of PodSecurity: without them, Pods that the hub's
 // namespace forbids could run there.
 func Namespace(name string, labels map[string]string) []byte {
-	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metav1.ObjectMeta{
+	text, _ := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": metav1.ObjectMeta{
 		Name: name, Labels: PodSecurity(labels), Annotations: map[string]string{
 			"kustomize.toolkit.fluxcd.io/prune": "disabled", "kustomize.toolkit.fluxcd.io/ssa": "IfNotPresent",
 		},
 	}})
-	if err != nil {
-		return nil // cannot be: it has texts only
-	}
-	return text
+	return text // it has texts only, so it can be encoded
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"slices"
 
 	"gridproxy/controller/api/v1alpha1"
 
@@ -41,13 +42,11 @@ func withUnsent(s v1alpha1.FleetClusterStatus, why map[string]*v1alpha1.Problem)
 	if len(why) == 0 {
 		return s
 	}
-	rows := make([]v1alpha1.ClusterGrid, len(s.Grids))
+	s.Grids = slices.Clone(s.Grids)
 	for i, g := range s.Grids {
 		if p := why[g.Namespace]; p != nil {
-			g.State, g.Message = p.Reason, p.Message
+			s.Grids[i].State, s.Grids[i].Message = p.Reason, p.Message
 		}
-		rows[i] = g
 	}
-	s.Grids = rows
 	return s
 }

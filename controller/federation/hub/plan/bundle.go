@@ -129,10 +129,7 @@ func (m *member) shares() map[string]*share {
 	for _, row := range m.rows {
 		s := of(row.Namespace)
 		s.rows = append(s.rows, row)
-		if m.known[row.UID] == nil {
-			continue // it holds the namespace
-		}
-		if !staying[row.UID] {
+		if m.known[row.UID] != nil && !staying[row.UID] { // one that is not known holds the namespace
 			s.leaving = append(s.leaving, row.UID)
 		}
 	}
