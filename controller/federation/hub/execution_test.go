@@ -109,15 +109,9 @@ func TestDependentSteps(t *testing.T) {
 // TestOthersFinalizers: finalizers of others stay, also if they are changed at the same time.
 func TestOthersFinalizers(t *testing.T) {
 	w := twoNamespaces(t)
-	decide := w.r.decide
-	w.r.decide = func(o plan.Observed) plan.Plan { // after the caches have been read
-		g := newGrid("shop", "shop-new")
-		w.change(g, func() { g.Finalizers = []string{"more/finalizer"} })
-		return decide(o)
-	}
-	if err := w.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	g := newGrid("shop", "shop-new")
+	w.meanwhile(func() { w.change(g, func() { g.Finalizers = []string{"more/finalizer"} }) })
+	w.must(w.reconcile())
 	for _, want := range []string{
 		`shop/shop-new ["more/finalizer" "superedge.io/federation"]`, `bank/bank-new ["others/finalizer" "superedge.io/federation"]`, `shop/shop-old ["others/finalizer"]`,
 	} {
@@ -131,11 +125,7 @@ func TestOthersFinalizers(t *testing.T) {
 // sent.
 func TestDeletedMeanwhile(t *testing.T) {
 	w := twoNamespaces(t)
-	decide := w.r.decide
-	w.r.decide = func(o plan.Observed) plan.Plan {
-		w.delete(newGrid("shop", "shop-new"))
-		return decide(o)
-	}
+	w.meanwhile(func() { w.delete(newGrid("shop", "shop-new")) })
 	if result, err := w.step(); err != nil || result.RequeueAfter != cacheDelay {
 		t.Errorf("%v, again after %s", err, result.RequeueAfter)
 	}
@@ -149,11 +139,8 @@ func TestBehind(t *testing.T) {
 	w := twoNamespaces(t)
 	var before v1alpha1.FleetClusterList
 	w.list(&before)
-	decide, decisions := w.r.decide, 0
-	w.r.decide = func(o plan.Observed) plan.Plan {
-		decisions++
-		return decide(o)
-	}
+	decisions := 0
+	w.meanwhile(func() { decisions++ })
 	for i, test := range []struct {
 		behind []v1alpha1.FleetCluster
 		want   int
@@ -169,15 +156,11 @@ func TestBehind(t *testing.T) {
 // TestChangedGridStays: the finalizer stays on a Grid that has changed since the decision.
 func TestChangedGridStays(t *testing.T) {
 	w := twoNamespaces(t)
-	decide := w.r.decide
-	w.r.decide = func(o plan.Observed) plan.Plan {
-		g := newGrid("shop", "shop-old")
+	g := newGrid("shop", "shop-old")
+	w.meanwhile(func() {
 		w.change(g, func() { g.Labels = map[string]string{v1alpha1.LabelFederated: v1alpha1.Federated} })
-		return decide(o)
-	}
-	if err := w.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	})
+	w.must(w.reconcile())
 	if want, state := `shop/shop-old ["others/finalizer" "superedge.io/federation"]`, w.state(); !strings.Contains(state, want) {
 		t.Errorf("want %s in\n%s", want, state)
 	}
@@ -208,15 +191,9 @@ func TestStaleCache(t *testing.T) {
 			for _, o := range newFleet("east") {
 				w.create(o)
 			}
-			decide := w.r.decide
-			w.r.decide = func(o plan.Observed) plan.Plan {
-				test.newer(w)
-				return decide(o)
-			}
+			w.meanwhile(func() { test.newer(w) })
 			w.unchecked = true
-			if err := w.reconcile(); err != nil {
-				t.Fatal(err)
-			}
+			w.must(w.reconcile())
 			for _, write := range []string{"patch shop/shop-old", "patch bank/bank-old"} {
 				if want := !slices.Contains(test.not, write); w.wrote(write) != want {
 					t.Errorf("%s: happened: %t, want %t", write, !want, want)
@@ -240,9 +217,7 @@ func TestUnfitBundle(t *testing.T) {
 				noise[i] = byte('!' + rand.IntN(90))
 			}
 			text, err := json.Marshal(map[string]string{"kind": "DeploymentGrid", "noise": string(noise)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			w.must(err)
 			b.Objects = append(b.Objects, text)
 		}
 		b.Revision = "large"
@@ -250,9 +225,7 @@ func TestUnfitBundle(t *testing.T) {
 		return p
 	}
 	for range 2 {
-		if err := w.reconcile(); err != nil {
-			t.Fatal(err)
-		}
+		w.must(w.reconcile())
 		if w.wrote("apply fleet-west/shop") || !w.wrote("apply fleet-west/bank") || w.wrote("patch shop/shop-old") || !w.wrote("patch bank/bank-old") {
 			t.Errorf("writes: %q", w.writes)
 		}
@@ -283,9 +256,7 @@ func TestLoopOfEdits(t *testing.T) {
 	w.writes, w.now = nil, w.now.Add(time.Minute)
 	for i := range 6 {
 		w.change(g, func() { g.Labels["edit"] = string(rune('a' + i)) })
-		if err := w.reconcile(); err != nil {
-			t.Fatal(err)
-		}
+		w.must(w.reconcile())
 		if n := len(w.writes); i == 0 && n == 0 {
 			t.Error("the first edit waits")
 		}

@@ -45,20 +45,22 @@ type hubInMemory struct {
 }
 
 func newHubInMemory(t *testing.T, objects ...client.Object) *hubInMemory {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	w := &hubInMemory{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	scheme := runtime.NewScheme()
+	w.must(errors.Join(v1.AddToScheme(scheme), AddToScheme(scheme), corev1.AddToScheme(scheme)))
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "hub"}}
-	store := fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).WithObjects(objects...).
+	w.store = fake.NewClientBuilder().WithScheme(scheme).WithObjects(system).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.FleetCluster{}, &v1.DeploymentGrid{}).
 		WithIndex(&v1alpha1.GridBundle{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
-	w.store = store
 	w.restart()
 	return w
+}
+
+func (w *hubInMemory) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // restart is what is left after the process was killed.
@@ -68,9 +70,7 @@ func (w *hubInMemory) restart() {
 		client: c, live: w.store, now: func() time.Time { return w.now }, events: events.NewFakeRecorder(100), metrics: NewMetrics(),
 		decide: plan.Decide, memory: &memory{}, written: newWrites(), excess: excess{},
 	}
-	if err := w.r.budget.Set("100%"); err != nil { // with the grace of 0 nothing waits
-		w.t.Fatal(err)
-	}
+	w.must(w.r.budget.Set("100%")) // with the grace of 0 nothing waits
 }
 
 // counted are functions that count and check all writes, and let some fail.
@@ -173,9 +173,7 @@ func (w *hubInMemory) sources(b v1alpha1.GridBundle) []string {
 	var all []string
 	for _, text := range objects {
 		var o metav1.PartialObjectMetadata
-		if err := json.Unmarshal(text, &o); err != nil {
-			w.t.Fatal(err)
-		}
+		w.must(json.Unmarshal(text, &o))
 		if from := o.Annotations[v1alpha1.AnnotationFrom]; from != "" {
 			all = append(all, from)
 		}
@@ -185,9 +183,7 @@ func (w *hubInMemory) sources(b v1alpha1.GridBundle) []string {
 
 func (w *hubInMemory) list(l client.ObjectList) {
 	w.t.Helper()
-	if err := w.store.List(context.Background(), l); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(w.store.List(context.Background(), l))
 }
 
 // reconcile decides and executes once.
@@ -199,6 +195,15 @@ func (w *hubInMemory) reconcile() error {
 func (w *hubInMemory) step() (reconcile.Result, error) {
 	w.now = w.now.Add(time.Second)
 	return w.r.Reconcile(context.Background(), reconcile.Request{})
+}
+
+// meanwhile has something happen between the reading of the caches and each decision.
+func (w *hubInMemory) meanwhile(do func()) {
+	decide := w.r.decide
+	w.r.decide = func(o plan.Observed) plan.Plan {
+		do()
+		return decide(o)
+	}
 }
 
 // settle reconciles until nothing is written. After a failed reconcile, the process is another one.
@@ -218,27 +223,19 @@ func (w *hubInMemory) settle() {
 // change writes to an object as a user does.
 func (w *hubInMemory) change(o client.Object, do func()) {
 	w.t.Helper()
-	if err := w.store.Get(context.Background(), client.ObjectKeyFromObject(o), o); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(w.store.Get(context.Background(), client.ObjectKeyFromObject(o), o))
 	do()
-	if err := w.store.Update(context.Background(), o); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(w.store.Update(context.Background(), o))
 }
 
 func (w *hubInMemory) create(o client.Object) {
 	w.t.Helper()
-	if err := w.store.Create(context.Background(), o); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(w.store.Create(context.Background(), o))
 }
 
 func (w *hubInMemory) delete(o client.Object) {
 	w.t.Helper()
-	if err := w.store.Delete(context.Background(), o); err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(w.store.Delete(context.Background(), o))
 }
 
 // state is what the hub has, in lines.

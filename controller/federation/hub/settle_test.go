@@ -120,9 +120,7 @@ func TestRest(t *testing.T) {
 		for range n {
 			w.now = w.now.Add(time.Minute - time.Second)
 			each()
-			if err := w.reconcile(); err != nil {
-				t.Fatal(err)
-			}
+			w.must(w.reconcile())
 		}
 		return len(w.writes) - before
 	}

@@ -82,9 +82,7 @@ func TestForeignFinalizer(t *testing.T) {
 	var pause time.Duration
 	for range 12 {
 		result, err := w.step()
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.must(err)
 		pause = result.RequeueAfter
 	}
 	state := w.state()
@@ -108,9 +106,7 @@ func TestNumbersWait(t *testing.T) {
 		w.change(lease, func() {
 			lease.Annotations[v1alpha1.AnnotationHeartbeat] = fmt.Sprintf(`{"clusterUID":"u","nodes":%d}`, i+1)
 		})
-		if err := w.reconcile(); err != nil {
-			t.Fatal(err)
-		}
+		w.must(w.reconcile())
 	}
 	if len(w.writes) != 2 {
 		t.Errorf("in 12 s there are the writes %q", w.writes)
