@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gridproxy/controller/api/v1alpha1"
+	"gridproxy/controller/federation/archive"
 	"gridproxy/controller/removal"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -190,8 +191,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// TestNamespaces: a Namespace comes first, is neither changed nor deleted, and none is created that
-// belongs to Kubernetes.
+// TestNamespaces: a Namespace comes first, and none is created that belongs to Kubernetes.
 func TestNamespaces(t *testing.T) {
 	w := newWest(t, distributed("shop", "pos"), distributed("kube-edge", "dns"))
 	w.cluster.Object.Spec.CreateNamespace = true
@@ -203,12 +203,7 @@ func TestNamespaces(t *testing.T) {
 	if len(b.Objects) != 2 || b.Grids != 1 {
 		t.Fatalf("in namespace shop there are %d objects", len(b.Objects))
 	}
-	var namespace struct {
-		Kind     string
-		Metadata metav1.ObjectMeta
-	}
-	if err := json.Unmarshal(b.Objects[0], &namespace); err != nil || namespace.Kind != "Namespace" || namespace.Metadata.Name != "shop" ||
-		namespace.Metadata.Annotations["kustomize.toolkit.fluxcd.io/prune"] != "disabled" {
+	if !bytes.Equal(b.Objects[0], archive.Namespace("shop", nil)) {
 		t.Errorf("the Namespace is %s", b.Objects[0])
 	}
 }
