@@ -328,9 +328,7 @@ func TestAcceptedNamespaces(t *testing.T) {
 		t.Fatalf("%d bundles are sent: %s", len(written), written["shop"].Objects)
 	}
 	w.wantNoted("NamespaceRefused", "DeploymentGrid bank/pos is not sent to cluster west: spec.namespaces of FleetCluster west does not have namespace bank")
-	o := w.cluster.Object.DeepCopy()
-	o.Spec.Namespaces = []string{"bank"}
-	w.cluster.Object = o
+	w.cluster.Object.Spec.Namespaces = []string{"bank"}
 	if _, written = w.decide(); written["bank"].Grids != 1 || len(w.cluster.Bundles) != 2 {
 		t.Errorf("the bundles are %v", w.cluster.Bundles)
 	}

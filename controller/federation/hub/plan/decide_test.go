@@ -132,9 +132,7 @@ func TestRemoveReported(t *testing.T) {
 func TestDetaching(t *testing.T) {
 	w := newWest(t, distributed("shop", "pos"))
 	w.decide()
-	o := w.cluster.Object.DeepCopy()
-	o.Spec.Pull, o.DeletionTimestamp = false, &metav1.Time{Time: w.Now}
-	w.cluster.Object = o
+	w.cluster.Object.Spec.Pull, w.cluster.Object.DeletionTimestamp = false, &metav1.Time{Time: w.Now}
 	if p := Decide(w.Observed); p.Recheck != detachPollPeriod || p.Clusters[0].RemoveFinalizer {
 		t.Errorf("it is decided again after %s: %+v", p.Recheck, p.Clusters[0])
 	}

@@ -256,9 +256,7 @@ func TestLeavingWhileSuspended(t *testing.T) {
 	w.grid("shop", "till", nil)
 	set := func(selector string, suspend bool) {
 		grid.SetAnnotations(map[string]string{v1alpha1.AnnotationClusters: selector})
-		o := w.Clusters[0].Object.DeepCopy()
-		o.Spec.Suspend = suspend
-		w.Clusters[0].Object = o
+		w.Clusters[0].Object.Spec.Suspend = suspend
 		w.settle()
 	}
 	set("region=a", false)
@@ -283,13 +281,8 @@ func TestMostLeave(t *testing.T) {
 		w.grid("shop", name, map[string]string{v1alpha1.AnnotationClusters: "region in (a, b)"})
 	}
 	w.settle()
-	move := func(region string) {
-		o := w.Clusters[0].Object.DeepCopy()
-		o.Labels = map[string]string{"region": region}
-		w.Clusters[0].Object = o
-		w.settle()
-	}
-	move("c")
+	w.Clusters[0].Object.Labels = map[string]string{"region": "c"}
+	w.settle()
 	w.pass(24 * time.Hour)
 	if len(w.sent["c0"]) != 3 {
 		t.Fatalf("the cluster has %v", w.sent["c0"])
@@ -307,9 +300,7 @@ func TestMostLeave(t *testing.T) {
 	if message = current(); !strings.Contains(message, command) || !strings.Contains(message, "was last heard") {
 		t.Fatalf("of a silent cluster the condition says %q", message)
 	}
-	o := w.Clusters[0].Object.DeepCopy()
-	o.Annotations = map[string]string{v1alpha1.AnnotationRelease: entries}
-	w.Clusters[0].Object = o
+	w.Clusters[0].Object.Annotations = map[string]string{v1alpha1.AnnotationRelease: entries}
 	if w.settle(); len(w.sent["c0"]) != 0 || len(w.sent["c1"]) != 3 {
 		t.Fatalf("after the command the clusters have %v", w.sent)
 	}
@@ -419,14 +410,9 @@ func (w *fleetModel) mistake(t *rapid.T) (undo func()) {
 	if rapid.IntRange(0, 3).Draw(t, "object") == 0 {
 		i := rapid.IntRange(0, len(w.Clusters)-1).Draw(t, "cluster")
 		old := w.Clusters[i].Object.Labels
-		relabel := func(to map[string]string) {
-			o := w.Clusters[i].Object.DeepCopy()
-			o.Labels = to
-			w.Clusters[i].Object = o
-		}
-		relabel(map[string]string{"region": rapid.SampledFrom([]string{"a", "b", "zz"}).Draw(t, "region")})
+		w.Clusters[i].Object.Labels = map[string]string{"region": rapid.SampledFrom([]string{"a", "b", "zz"}).Draw(t, "region")}
 		w.edited["shop"], w.edited["bank"] = true, true
-		return func() { relabel(old) }
+		return func() { w.Clusters[i].Object.Labels = old }
 	}
 	uid := rapid.SampledFrom(slices.Sorted(maps.Keys(w.objects))).Draw(t, "Grid")
 	o := w.objects[uid]
@@ -502,12 +488,7 @@ func TestAbandoned(t *testing.T) {
 		w.grid("shop", "pos", nil)
 		w.grid("shop", "web", nil)
 		w.settle()
-		suspend := func(to bool) {
-			o := w.Clusters[0].Object.DeepCopy()
-			o.Spec.Suspend = to
-			w.Clusters[0].Object = o
-		}
-		suspend(true)
+		w.Clusters[0].Object.Spec.Suspend = true
 		at := metav1.NewTime(w.Now)
 		w.objects["shop-pos"].SetDeletionTimestamp(&at)
 		if p := w.pass(24*time.Hour - time.Second); len(w.objects["shop-pos"].GetFinalizers()) == 0 || p.Recheck != time.Second {
@@ -522,7 +503,7 @@ func TestAbandoned(t *testing.T) {
 		if forgotten {
 			w.Clusters[0].Object.Status.Withdrawn = nil
 		}
-		suspend(false)
+		w.Clusters[0].Object.Spec.Suspend = false
 		p := Decide(w.Observed)
 		_, written := p.Clusters[0].Write["shop"]
 		if held := p.Clusters[0].Status.State == "Held"; held != forgotten || written == forgotten {
