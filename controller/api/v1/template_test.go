@@ -26,13 +26,9 @@ func TestTemplatesAreKept(t *testing.T) {
 	for name, decode := range decoders {
 		t.Run(name, func(t *testing.T) {
 			var g v1.DeploymentGrid
-			if err := decode([]byte(grid), &g); err != nil {
-				t.Fatal(err)
-			}
+			must(t, decode([]byte(grid), &g))
 			out, err := json.Marshal(g.DeepCopy())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(tree(t, grid), tree(t, string(out))); diff != "" {
 				t.Errorf("(-in +out)\n%s", diff)
 			}
@@ -53,17 +49,11 @@ func TestTemplatesAreKept(t *testing.T) {
 // template, too.
 func TestUnstructuredIsTheSame(t *testing.T) {
 	var u unstructured.Unstructured
-	if err := u.UnmarshalJSON([]byte(grid)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, u.UnmarshalJSON([]byte(grid)))
 	var g v1.DeploymentGrid
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &g); err != nil {
-		t.Fatal(err)
-	}
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &g))
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(u.Object["spec"], out["spec"]); diff != "" {
 		t.Errorf("(-in +out)\n%s", diff)
 	}
@@ -72,9 +62,7 @@ func TestUnstructuredIsTheSame(t *testing.T) {
 // TestNothingIsNothing: a template that is not there is not written.
 func TestNothingIsNothing(t *testing.T) {
 	out, err := json.Marshal(v1.ServiceGrid{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := `{"metadata":{},"spec":{},"status":{}}`
 	if diff := cmp.Diff(tree(t, want), tree(t, string(out))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -85,17 +73,13 @@ func TestNothingIsNothing(t *testing.T) {
 // in SuperEdge (the shared nodeSelector).
 func TestCopiesShareNothing(t *testing.T) {
 	var g v1.StatefulSetGrid
-	if err := json.Unmarshal([]byte(grid), &g); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(grid), &g))
 	c := g.DeepCopy()
 	copy(c.Spec.Template.JSON, "XXXX")
 	copy(c.Status.States["beijing"].JSON, "XXXX")
 	*c.Spec.Template.Replicas = 9
 	var again v1.StatefulSetGrid
-	if err := json.Unmarshal([]byte(grid), &again); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(grid), &again))
 	if diff := cmp.Diff(again, g); diff != "" {
 		t.Errorf("the original has changed (-before +after)\n%s", diff)
 	}
@@ -103,9 +87,7 @@ func TestCopiesShareNothing(t *testing.T) {
 
 func TestSchemeKnowsTheKinds(t *testing.T) {
 	s := runtime.NewScheme()
-	if err := v1.AddToScheme(s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v1.AddToScheme(s))
 	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid", "ServiceGridList"} {
 		if _, err := s.New(v1.GroupVersion().WithKind(kind)); err != nil {
 			t.Error(err)
@@ -113,19 +95,22 @@ func TestSchemeKnowsTheKinds(t *testing.T) {
 	}
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tree is JSON with its numbers as they are written.
 func tree(t *testing.T, text string) (out map[string]any) {
 	t.Helper()
 	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &fields))
 	out = map[string]any{}
 	for name, raw := range fields {
 		var u unstructured.Unstructured // its decoder keeps whole numbers whole
-		if err := u.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"X","value":` + string(raw) + `}`)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"X","value":`+string(raw)+`}`)))
 		out[name] = u.Object["value"]
 	}
 	return out

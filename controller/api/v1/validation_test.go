@@ -45,17 +45,9 @@ func TestValidateNamesAll(t *testing.T) {
 
 func validate(t *testing.T, c gridcases.Case) field.ErrorList {
 	t.Helper()
-	var grid interface{ Validate() field.ErrorList }
-	switch c.Kind {
-	case "DeploymentGrid":
-		grid = &v1.DeploymentGrid{}
-	case "StatefulSetGrid":
-		grid = &v1.StatefulSetGrid{}
-	default:
-		grid = &v1.ServiceGrid{}
-	}
-	if err := json.Unmarshal(c.Object(t), grid); err != nil {
-		t.Fatalf("reading the Grid: %v", err)
-	}
+	grid := map[string]interface{ Validate() field.ErrorList }{
+		"DeploymentGrid": &v1.DeploymentGrid{}, "StatefulSetGrid": &v1.StatefulSetGrid{}, "ServiceGrid": &v1.ServiceGrid{},
+	}[c.Kind]
+	must(t, json.Unmarshal(c.Object(t), grid))
 	return grid.Validate()
 }

@@ -65,9 +65,7 @@ func TestBoundedMapper(t *testing.T) {
 	asked := &deadlines{}
 	shared := &http.Client{Transport: asked}
 	m, err := boundedMapper(&rest.Config{Host: "http://192.0.2.1"}, shared)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := m.RESTMapping(v1.GroupVersion().WithKind("DeploymentGrid").GroupKind()); err == nil {
 		t.Error("no error")
 	}
@@ -86,6 +84,13 @@ func (d *deadlines) RoundTrip(r *http.Request) (*http.Response, error) {
 		d.without++
 	}
 	return nil, http.ErrHandlerTimeout
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func wantText(t *testing.T, err error, part string) {

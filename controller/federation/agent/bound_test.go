@@ -54,9 +54,7 @@ func TestBound(t *testing.T) {
 			var failed error
 			for _, path := range test.requests {
 				answer, err := client.Get(server.URL + path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				_, failed = io.Copy(slow{pass: func() { now = now.Add(test.pass) }}, answer.Body)
 				_ = answer.Body.Close()
 			}

@@ -36,9 +36,7 @@ func TestDrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := drift{seen: map[delivery.Key]comparison{}, asked: map[string]request{}}
 			g := &v1.DeploymentGrid{}
-			if err := json.Unmarshal([]byte(sent), g); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal([]byte(sent), g))
 			g.UID, g.ResourceVersion, g.Generation = "1", "5", 1
 			grids, known := map[delivery.Key]client.Object{key: g}, map[delivery.Key]bool{key: true}
 			if d.in(set, grids, known) != "" {

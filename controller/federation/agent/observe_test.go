@@ -69,9 +69,7 @@ func TestIdle(t *testing.T) {
 // TestUnpackOfANewAgent: whoever only lets go of a cluster reads copies before any round.
 func TestUnpackOfANewAgent(t *testing.T) {
 	packed, err := archive.Pack([][]byte{[]byte(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"shop"}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := &v1alpha1.GridBundle{Spec: v1alpha1.GridBundleSpec{Digest: archive.Digest(packed), Archive: packed}}
 	if got := New(Config{}).unpack(b); got.Unread != "" || len(got.Objects) != 1 {
 		t.Errorf("it is read as %+v", got)
@@ -119,9 +117,7 @@ func TestDoubt(t *testing.T) {
 	} {
 		now, server.served = now.Add(step.after), step.served
 		o.Missing.Kinds = map[string]bool{}
-		if err := k.doubt(t.Context(), server, &o, now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.doubt(t.Context(), server, &o, now))
 		if o.Missing.Kinds["StatefulSetGrid"] != step.missing || server.lists != step.lists || o.Missing.Kinds["DeploymentGrid"] {
 			t.Errorf("%+v: missing are %v after %d lists", step, o.Missing.Kinds, server.lists)
 		}

@@ -50,12 +50,8 @@ func TestPrompt(t *testing.T) {
 			var got []int
 			last := ""
 			for ; now.Sub(start) < 20*time.Minute; now = now.Add(time.Second) {
-				if err := a.prompt(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if err := store.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
-					t.Fatal(err)
-				}
+				must(t, a.prompt(t.Context()))
+				must(t, store.Get(t.Context(), client.ObjectKeyFromObject(k), k))
 				if at := k.GetAnnotations()[requested]; at != last {
 					last = at
 					got = append(got, int(now.Sub(start).Seconds()))
@@ -82,21 +78,15 @@ func TestPromptOfFailures(t *testing.T) {
 		if second%45 < 15 {
 			ready = "False"
 		}
-		if err := store.Get(t.Context(), client.ObjectKeyFromObject(k), k); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Get(t.Context(), client.ObjectKeyFromObject(k), k))
 		if at := k.GetAnnotations()[requested]; at != last {
 			last = at
 			asked++
 		}
 		k.Object["status"] = map[string]any{"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": "it does not answer"}}}
-		if err := store.Update(t.Context(), k); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Update(t.Context(), k))
 		a.progress(t.Context(), "shop", k)
-		if err := a.prompt(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.prompt(t.Context()))
 		now = now.Add(time.Second)
 	}
 	if asked == 0 || asked > 4 {

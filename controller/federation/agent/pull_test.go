@@ -20,9 +20,7 @@ func TestHubAway(t *testing.T) {
 	away := &rest.Config{Host: server.URL}
 	server.Close()
 	hub, err := hubAccess(t.Context(), away, "west")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := New(Config{Cluster: "west", HubAccess: hub, Now: time.Now})
 	var observed delivery.Observed
 	if err := a.observeHub(t.Context(), &observed); err != nil {
@@ -36,9 +34,7 @@ func TestHubAway(t *testing.T) {
 // TestHubKinds: a cache can list what it watches on the hub.
 func TestHubKinds(t *testing.T) {
 	hub, err := hubAccess(t.Context(), &rest.Config{Host: "http://127.0.0.1:1"}, "west")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, list := range []runtime.Object{&v1alpha1.FleetClusterList{}, &v1alpha1.GridBundleList{}, &v1alpha1.GridReportList{}} {
 		if _, err := hub.Client.IsObjectNamespaced(list); err != nil {
 			t.Error(err)

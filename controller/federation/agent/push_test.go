@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -32,11 +33,7 @@ type hubOfPush struct {
 
 func newHubOfPush(t *testing.T, config *rest.Config) *hubOfPush {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	must(t, errors.Join(AddToScheme(scheme), corev1.AddToScheme(scheme)))
 	h := &hubOfPush{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	h.store = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -113,11 +110,7 @@ func TestPushDoesNotWait(t *testing.T) {
 	h := newHubOfPush(t, &rest.Config{Host: server.URL})
 	c := pushedCluster("1", "s")
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleet-north"}}
-	for _, err := range []error{h.store.Create(t.Context(), space), h.store.Create(t.Context(), c), h.store.Delete(t.Context(), c)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	must(t, errors.Join(h.store.Create(t.Context(), space), h.store.Create(t.Context(), c), h.store.Delete(t.Context(), c)))
 	for range 2 {
 		if err := h.round(t.Context()); err != nil {
 			t.Error(err)

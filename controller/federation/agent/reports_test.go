@@ -19,9 +19,7 @@ import (
 // Lease is written all the same.
 func TestRestoredHub(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := coordinationv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, coordinationv1.AddToScheme(scheme))
 	store := fake.NewClientBuilder().WithScheme(scheme).Build()
 	restored, away, deaf, ready := 0, false, false, true
 	a := New(Config{Cluster: "west", Now: time.Now, HubRestored: func() bool {
@@ -44,9 +42,7 @@ func TestRestoredHub(t *testing.T) {
 	})
 	lease := func() *coordinationv1.Lease {
 		l := &coordinationv1.Lease{}
-		if err := store.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.NamespacePrefix + "west", Name: v1alpha1.HeartbeatLease}, l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.NamespacePrefix + "west", Name: v1alpha1.HeartbeatLease}, l))
 		return l
 	}
 	for _, step := range []struct {
@@ -74,16 +70,12 @@ func TestRestoredHub(t *testing.T) {
 			away = false
 			l := lease()
 			l.Annotations[v1alpha1.AnnotationHeartbeat] = "older"
-			if err := store.Update(t.Context(), l); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Update(t.Context(), l))
 		}, 1},
 		{"nothing has happened since", func() {}, 1},
 		{"it is gone, too soon", func() {
 			ready = false
-			if err := store.Delete(t.Context(), lease()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Delete(t.Context(), lease()))
 		}, 1},
 		{"it is found later", func() { ready = true }, 2},
 		{"all is well", func() {}, 2},

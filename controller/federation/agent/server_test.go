@@ -35,14 +35,10 @@ func (b bundles) List(context.Context, client.ObjectList, ...client.ListOption) 
 // TestServer: a copy is served to who knows its digest, and nothing else is.
 func TestServer(t *testing.T) {
 	packed, err := archive.Pack([][]byte{[]byte(`{"kind":"DeploymentGrid","metadata":{"name":"pos"}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := v1alpha1.GridBundle{Spec: v1alpha1.GridBundleSpec{Digest: archive.Digest(packed), Archive: packed}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	s := &Server{Listener: listener, Reader: bundles{"gridproxy/shop.applied": b, "fleet-west/shop": b}, Log: slog.New(slog.DiscardHandler)}
 	ended := make(chan error, 1)
@@ -56,9 +52,7 @@ func TestServer(t *testing.T) {
 		"/": http.StatusNotFound, good + "/": http.StatusNotFound, "/a/b/c/d": http.StatusNotFound,
 	} {
 		answer, err := http.Get("http://" + listener.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || answer.StatusCode != want {

@@ -54,9 +54,7 @@ type instantAgent struct {
 
 func newInstantAgent(t *testing.T) *instantAgent {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), AddToScheme(scheme), metav1.AddMetaToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(corev1.AddToScheme(scheme), AddToScheme(scheme), metav1.AddMetaToScheme(scheme)))
 	fleet := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: "west"}}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "west-uid"}}
 	store := fake.NewClientBuilder().WithScheme(scheme).WithObjects(fleet, system).WithStatusSubresource(newObject(artifactKind(), "", "")).Build()
@@ -83,9 +81,7 @@ func (p *instantAgent) change(number int) {
 	b.Spec = v1alpha1.GridBundleSpec{Grids: 1, Digest: archive.Digest(packed), Archive: packed}
 	gone := client.IgnoreNotFound(p.Delete(p.t.Context(), b))
 	informer, unknown := p.cache.FakeInformerFor(p.t.Context(), b)
-	if err := errors.Join(err, gone, unknown, p.Create(p.t.Context(), b)); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, errors.Join(err, gone, unknown, p.Create(p.t.Context(), b)))
 	informer.Add(b)
 }
 

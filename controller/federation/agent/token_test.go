@@ -106,9 +106,7 @@ type pulling struct {
 
 func newPulling(t *testing.T, now time.Time) *pulling {
 	scheme := runtime.NewScheme()
-	if err := AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, AddToScheme(scheme))
 	p := &pulling{fresh: tokenOf(now, time.Hour)}
 	p.hub = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
 		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, o client.Object, _ ...client.SubResourceCreateOption) error {
@@ -135,13 +133,9 @@ func (p *pulling) join(t *testing.T, token string) joined {
 		secret.ResourceVersion = ""
 		err = p.store.Update(t.Context(), secret)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j, err := p.read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return j
 }
 
@@ -149,9 +143,7 @@ func (p *pulling) join(t *testing.T, token string) joined {
 func (p *pulling) said(t *testing.T, field string) string {
 	t.Helper()
 	var s corev1.Secret
-	if err := p.store.Get(t.Context(), client.ObjectKey{Namespace: p.Namespace, Name: v1alpha1.HubSecret}, &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.store.Get(t.Context(), client.ObjectKey{Namespace: p.Namespace, Name: v1alpha1.HubSecret}, &s))
 	if text, found := s.StringData[field]; found { // the client in memory keeps what is written there
 		return text
 	}
@@ -215,9 +207,7 @@ func TestTokenExpired(t *testing.T) {
 	token.use(valid)
 	hub := authorized{bearer: token, next: answering(http.StatusUnauthorized)}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://hub", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ask := func() error {
 		answer, err := hub.RoundTrip(r)
 		if err == nil {

@@ -23,6 +23,13 @@ func object(kind, name, text string) []byte {
 	return o
 }
 
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func sorted(objects [][]byte) [][]byte {
 	all := slices.Clone(objects)
 	slices.SortFunc(all, bytes.Compare)
@@ -39,13 +46,9 @@ func TestRoundTrip(t *testing.T) {
 			objects = append(objects, object(kind.Draw(t, "kind"), name.Draw(t, "name"), rapid.String().Draw(t, "text")))
 		}
 		packed, err := Pack(objects)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := Unpack(packed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !slices.EqualFunc(sorted(got), sorted(objects), bytes.Equal) {
 			t.Fatalf("unpacked are %q, want %q", got, objects)
 		}
@@ -60,18 +63,14 @@ func TestRoundTrip(t *testing.T) {
 // checkNames checks that Flux would read each file, and write it where it should.
 func checkNames(t *rapid.T, packed []byte) {
 	zipped, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen := map[string]bool{}
 	for files := tar.NewReader(zipped); ; {
 		header, err := files.Next()
 		if err == io.EOF {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		base, isYAML := strings.CutSuffix(header.Name, ".yaml")
 		if !isYAML || strings.Trim(base, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || len(header.Name) > 100 || seen[header.Name] {
 			t.Fatalf("the file name %q is unsafe, or not the only one", header.Name)
@@ -87,19 +86,12 @@ func tarOf(t testing.TB, headers ...tar.Header) []byte {
 	zipped := gzip.NewWriter(&packed)
 	files := tar.NewWriter(zipped)
 	for _, h := range headers {
-		if err := files.WriteHeader(&h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := files.Write(make([]byte, h.Size)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, files.WriteHeader(&h))
+		_, err := files.Write(make([]byte, h.Size))
+		must(t, err)
 	}
-	if err := files.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, files.Close())
+	must(t, zipped.Close())
 	return packed.Bytes()
 }
 
@@ -130,12 +122,9 @@ func TestUnpackBounds(t *testing.T) {
 func TestUnpackZeros(t *testing.T) {
 	var packed bytes.Buffer
 	zipped := gzip.NewWriter(&packed)
-	if _, err := zipped.Write(make([]byte, MaxUnpacked+1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := zipped.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := zipped.Write(make([]byte, MaxUnpacked+1))
+	must(t, err)
+	must(t, zipped.Close())
 	if _, err := Unpack(packed.Bytes()); err == nil {
 		t.Error("an archive of zeros above the bound is read")
 	}
@@ -170,9 +159,7 @@ func TestWeight(t *testing.T) {
 		objects, sum = append(objects, o), sum+Weight(o)
 	}
 	packed, err := Pack(objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(packed) > sum || sum > 2*len(packed) {
 		t.Errorf("the archive has %d bytes, its objects are said to take %d", len(packed), sum)
 	}
@@ -180,9 +167,7 @@ func TestWeight(t *testing.T) {
 
 func FuzzUnpack(f *testing.F) {
 	whole, err := Pack([][]byte{object("DeploymentGrid", "pos", "x"), object("Namespace", "shop", "")})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(whole)
 	f.Add(whole[:len(whole)/2])
 	f.Add(tarOf(f, tar.Header{Name: "../../x", Size: 3}))
