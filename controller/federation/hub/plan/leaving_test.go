@@ -22,7 +22,7 @@ import (
 
 // fleetModel is a hub and its clusters, in which each cluster applies and reports immediately.
 type fleetModel struct {
-	t tester
+	t rapid.TB
 	Observed
 	objects map[string]*unstructured.Unstructured // Grids, by UID
 	sent    map[string]map[string]string          // by cluster and UID: the namespace in the cluster
@@ -31,13 +31,7 @@ type fleetModel struct {
 	most    map[string]int                        // by UID: in how many clusters it has been
 }
 
-type tester interface {
-	Helper()
-	Fatal(...any)
-	Fatalf(string, ...any)
-}
-
-func newFleetModel(t tester, clusters ...*v1alpha1.FleetCluster) *fleetModel {
+func newFleetModel(t rapid.TB, clusters ...*v1alpha1.FleetCluster) *fleetModel {
 	w := &fleetModel{
 		t: t, objects: map[string]*unstructured.Unstructured{}, sent: map[string]map[string]string{}, edited: map[string]bool{}, lost: map[string][]time.Time{}, most: map[string]int{},
 		Observed: Observed{Hub: hubUID, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Grace: 5 * time.Minute, Budget: removal.Default()},
