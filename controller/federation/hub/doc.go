@@ -6,8 +6,8 @@
 //
 //   - Add, and which events start a reconcile: add.go; what is read: reconciler.go; what the
 //     manager's cache keeps: cache.go
-//   - how what is read becomes what a decision rests on, once for each version: observe.go; when a
-//     member was heard: heard.go
+//   - how what is read becomes what a decision rests on, once for each version, and when a member
+//     was heard: observe.go
 //   - the order of the steps: execution.go; the steps: finalizer.go, bundle.go, status.go
 //   - the caches do not show yet what was written: written.go
 //   - reports that are deleted because they are too large: excess.go
