@@ -72,7 +72,7 @@ type Agent struct {
 	lastError  string
 	usable     bool // the engine was read in this round
 	drift      drift
-	live       map[delivery.Key]client.Object // the Grids of the cluster, of this round; nil: not read
+	live       map[delivery.Key]client.Object // the Grids of the cluster, of this round
 }
 
 // New returns an agent that has not begun.

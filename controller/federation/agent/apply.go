@@ -63,7 +63,6 @@ func (a *Agent) applySet(ctx context.Context, set string, objects []delivery.Obj
 	return wrap(doing, err)
 }
 
-// copyOf returns the copy of a set, nil if it does not exist.
 func (a *Agent) copyOf(ctx context.Context, set string) (*v1alpha1.GridBundle, error) {
 	old := &v1alpha1.GridBundle{}
 	err := a.Engine.Client.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: copyName(set)}, old)
@@ -170,7 +169,6 @@ func covers(now, want any) bool {
 // must not have the Grids made again. It is undone only when a removal that was stopped has ended.
 const annotationRemoving = "superedge.io/removing"
 
-// The values of annotationRemoving.
 const (
 	removalBegun   = "true"
 	removalStopped = "stopped"

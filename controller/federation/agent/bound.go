@@ -23,7 +23,6 @@ type bound struct {
 	lists    sync.Map // *atomic.Int64: the bytes of a list with all its pages, by its path
 }
 
-// wrap makes a transport bounded.
 func (b *bound) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
@@ -47,7 +46,6 @@ func (b *bound) wrap(next http.RoundTripper) http.RoundTripper {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-// RoundTrip calls the function.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // boundedBody is the body of an answer that ends with an error when it is too large.
@@ -60,7 +58,6 @@ type boundedBody struct {
 	size    *atomic.Int64 // of a list with all its pages, or of a watch in this window
 }
 
-// Read reads from the body.
 func (r *boundedBody) Read(into []byte) (int, error) {
 	n, err := r.ReadCloser.Read(into)
 	if now := r.bound.now(); r.watches && now.Sub(r.begun).Abs() >= boundPeriod {

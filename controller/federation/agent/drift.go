@@ -25,10 +25,8 @@ const requested = "reconcile.fluxcd.io/requestedAt"
 // drift finds Grids that a user has edited or deleted in the cluster. Flux itself looks for that
 // only at each interval, and writes when it looks.
 type drift struct {
-	// seen is what was compared, by the Grid.
-	seen map[delivery.Key]comparison
-	// asked is what Flux was asked to look at last, by the set.
-	asked map[string]request
+	seen  map[delivery.Key]comparison
+	asked map[string]request // the last one about each set
 }
 
 // request is what differed, and when the agent asked Flux to look at it. It asks again when

@@ -45,7 +45,6 @@ func fluxName(set string) string {
 	return strings.TrimRight(name[:46], "-") + "-" + hex.EncodeToString(sum[:8])
 }
 
-// newObject returns an object of Flux with kind, namespace and name only.
 func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind)
@@ -92,7 +91,6 @@ func artifactStatus(namespace, set, url, digest string, size int, now time.Time)
 	return o
 }
 
-// text returns a string field of an object, "" if it is missing.
 func text(o *unstructured.Unstructured, path ...string) string {
 	s, _, _ := unstructured.NestedString(o.Object, path...)
 	return s

@@ -80,7 +80,6 @@ func (j joined) same(other joined) bool {
 
 var errIncomplete = errors.New("it is incomplete")
 
-// read reads the Secret.
 func (p *Pull) read(ctx context.Context) (joined, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -183,8 +182,8 @@ func (p *Pull) watchSecret(ctx context.Context, hub client.Client, token *bearer
 	}
 }
 
-// Logs, once for each token, that the hub does not accept it. The result is the token for which
-// that was logged last.
+// tellExpired logs once for each token that the hub does not accept it. It returns the token for
+// which that was logged last.
 func (p *Pull) tellExpired(token *bearer, j joined, said string) string {
 	text := *token.token.Load()
 	ends := validityOf(text)

@@ -75,7 +75,6 @@ func (p *Push) end(all ...*pushed) {
 	}
 }
 
-// start runs the agent of a cluster.
 func (p *Push) start(ctx context.Context, hub string, c *v1alpha1.FleetCluster, config *rest.Config, kubeConfig string) error {
 	ctx, stop := context.WithCancel(ctx)
 	started := &pushed{uid: c.UID, name: c.Name, stop: stop, ended: make(chan struct{}), kubeConfig: kubeConfig, ref: *c.Spec.KubeConfig}

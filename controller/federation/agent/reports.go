@@ -24,7 +24,7 @@ import (
 
 // saying is a report that the hub has.
 type saying struct {
-	text string // JSON; "": it is not known
+	text string // JSON
 	at   time.Time
 }
 
@@ -157,7 +157,7 @@ type heartbeat struct {
 
 	renewed time.Time
 	text    string  // the annotation that was written last
-	version string  // of the Lease as this agent left it; "": not known
+	version string  // of the Lease as this agent left it
 	lost    bool    // the hub has lost what was written, and it is not noticed yet
 	tried   writing // what this agent wrote last, also if no answer came
 }
@@ -204,7 +204,6 @@ func (a *Agent) unreachable(why error) v1alpha1.Problem {
 	return v1alpha1.Problem{Reason: delivery.ReasonUnreachable, Message: excerpt.Fit(text, delivery.MaxMessage)}
 }
 
-// renew writes the Lease.
 func (a *Agent) renew(ctx context.Context, text, holder string, heard bool) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -59,7 +59,6 @@ func archivePath(namespace, copied, digest string) string {
 	return "/" + namespace + "/" + copied + "/" + strings.TrimPrefix(digest, "sha256:") + ".tar.gz"
 }
 
-// serve answers one request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || len(parts) != 3 || !strings.HasSuffix(parts[1], copyName("")) {

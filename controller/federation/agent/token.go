@@ -64,7 +64,6 @@ type bearer struct {
 	refused atomic.Bool // the hub did not accept the token in the last request
 }
 
-// use makes requests have another token.
 func (b *bearer) use(token string) {
 	b.token.Store(&token)
 	b.refused.Store(false)
@@ -75,7 +74,6 @@ type authorized struct {
 	next   http.RoundTripper
 }
 
-// RoundTrip adds the token to the request.
 func (t authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	token := t.bearer.token.Load()

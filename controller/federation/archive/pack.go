@@ -55,7 +55,7 @@ func Pack(objects [][]byte) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// exceeded returns an error if the files exceed a bound of Unpack; nil if they do not.
+// exceeded returns an error if the files exceed a bound of Unpack.
 func exceeded(files []file) error {
 	if len(files) > MaxFiles {
 		return fmt.Errorf("packing objects: there are %d of them, above the bound of %d", len(files), MaxFiles)

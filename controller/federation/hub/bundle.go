@@ -86,7 +86,6 @@ func (e *execution) sendings(targets []*target) []*sending {
 	return all
 }
 
-// send writes a bundle or deletes it.
 func (e *execution) send(ctx context.Context, s *sending) error {
 	namespace := v1alpha1.NamespacePrefix + s.to.plan.Name
 	if s.packed == nil {
@@ -141,7 +140,6 @@ func (p *packed) used() {
 	}
 }
 
-// object returns the GridBundle for one cluster.
 func (p *packed) object(s *sending) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"grids": int64(p.Grids), "digest": p.digest, "archive": p.text,

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// execution executes one Plan.
 type execution struct {
 	*reconciler
 	grids   map[string]client.Object // by UID
@@ -32,7 +31,6 @@ type execution struct {
 	unguarded map[string]*v1alpha1.Problem
 }
 
-// target is one cluster during an execution.
 type target struct {
 	observed plan.Cluster
 	plan     plan.ClusterPlan
@@ -123,7 +121,7 @@ func each[T any](steps []T, tell func(error), do func(T) error) []error {
 	return errs
 }
 
-// joined returns one error, of bounded length, for all that are not nil; nil if all are nil.
+// joined returns one error, of bounded length, for all that are not nil.
 func joined(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if more := len(errs) - errorsMax; more > 0 {

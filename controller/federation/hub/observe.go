@@ -173,7 +173,6 @@ type remembered[T any] struct {
 	value   T
 }
 
-// begin begins a round.
 func (m *memo[T]) begin() { m.last, m.now = m.now, map[string]remembered[T]{} }
 
 // of returns what read returns for this version of an object. It calls read only if that is not

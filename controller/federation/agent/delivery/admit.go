@@ -148,8 +148,7 @@ func (a *admission) withdrawn(from string) bool {
 	return ours && slices.Contains(a.Fleet.Status.Withdrawn, uid)
 }
 
-// foreignObject returns what is wrong with an object that this hub would not send; nil:
-// nothing.
+// foreignObject returns what is wrong with an object that this hub would not send.
 func foreignObject(hub, name string, o Object) *v1alpha1.Problem {
 	if !slices.Contains(v1.Kinds(), o.Kind) {
 		return problem(ReasonForeignObject, "bundle %s has a %s, and only Grids are applied: see who writes GridBundles on the hub", name, excerpt.Fit(o.Kind, 64))
@@ -161,7 +160,7 @@ func foreignObject(hub, name string, o Object) *v1alpha1.Problem {
 	return nil
 }
 
-// obstacle returns why a Grid cannot be applied; nil: it can.
+// obstacle returns why a Grid cannot be applied.
 func (a *admission) obstacle(set string, o Object) *v1alpha1.Problem {
 	if a.Missing.Kinds[o.Kind] {
 		return problem(ReasonKindMissing, "the cluster does not know the kind %s: install the CustomResourceDefinitions there with: "+

@@ -52,7 +52,6 @@ func (a *admission) clusterProblems() []v1alpha1.Problem {
 	return all
 }
 
-// problemsMax is how many problems of a cluster are reported.
 const problemsMax = 10
 
 // reports returns a report, by its name, about every Grid that the hub wants here, and about

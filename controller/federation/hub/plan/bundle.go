@@ -177,7 +177,7 @@ func (m *member) selected() []*Grid {
 	return m.distinct(selected)
 }
 
-// unfit returns why a Grid cannot be sent to this cluster as it is, nil if it can.
+// unfit returns why a Grid cannot be sent to this cluster as it is.
 func (m *member) unfit(g *Grid) *obstacle {
 	target := g.Content.TargetNamespace
 	switch {
@@ -268,7 +268,7 @@ func (m *member) bound(shares map[string]*share) {
 	}
 }
 
-// tooLarge returns why the Grids of a namespace do not fit into a bundle, nil if they do.
+// tooLarge returns why the Grids of a namespace do not fit into a bundle.
 func (m *member) tooLarge(s *share) *obstacle {
 	weight, size := 0, 0
 	for _, g := range s.wanted {

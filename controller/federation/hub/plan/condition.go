@@ -155,7 +155,7 @@ func (m *member) noteTexts() (all []string) {
 }
 
 // leaving returns a message that names Grids which the cluster still reports though the hub has
-// withdrawn them, "" if it reports no such Grid.
+// withdrawn them.
 func (m *member) leaving() string {
 	var stuck, others []string
 	for _, uid := range m.withdrawn {

@@ -159,8 +159,7 @@ func (m *member) mayWithdraw(s *share) bool {
 // withdraw remembers that Grids leave the cluster, and forgets it of those that are in it again. If
 // there is no room for all of them it does nothing, and reports false.
 func (m *member) withdraw(leaving []string, again map[string]bool) bool {
-	// It is a set.
-	there := map[string]bool{}
+	there := map[string]bool{} // withdrawn is a set
 	var kept []string
 	for _, uid := range slices.Concat(m.withdrawn, leaving) {
 		if !again[uid] && !there[uid] {

@@ -147,8 +147,7 @@ func gist(of v1alpha1.FleetClusterStatus) v1alpha1.FleetClusterStatus {
 	return s
 }
 
-// obstacle returns why nothing may be changed in the cluster except Grids that are not known,
-// nil if changes are allowed.
+// obstacle returns why nothing may be changed in the cluster except Grids that are not known.
 func (m *member) obstacle() *obstacle {
 	switch o := m.Object; {
 	case m.Hub == "":
@@ -185,8 +184,7 @@ func (m *member) obstacleReplaced() *obstacle {
 		"one before had %s; if the cluster was made again, run: grid-controller join --cluster %s%s", shortened(m.Heartbeat.ClusterUID), m.last.ClusterUID, m.name, m.joinFlags())}
 }
 
-// joinFlags returns the flags that grid-controller join needs besides the name of the cluster,
-// "" if it needs no other.
+// joinFlags returns the flags that grid-controller join needs besides the name of the cluster.
 func (m *member) joinFlags() string {
 	if m.Object.Spec.KubeConfig != nil {
 		return " --member-kubeconfig FILE"

@@ -129,8 +129,7 @@ func count(rows []v1alpha1.ClusterGrid, state string) int {
 	return n
 }
 
-// problems returns the problems of the heartbeat, in words that may be shown; nil without a
-// heartbeat.
+// problems returns the problems of the heartbeat, in words that may be shown.
 func (m *member) problems() []v1alpha1.Problem {
 	if m.Heartbeat == nil {
 		return nil
@@ -142,8 +141,7 @@ func (m *member) problems() []v1alpha1.Problem {
 	return all
 }
 
-// unanswered returns the reported problem that keeps the cluster from being read, nil if none is
-// reported.
+// unanswered returns the reported problem that keeps the cluster from being read.
 func (m *member) unanswered() *v1alpha1.Problem {
 	for _, p := range m.problems() {
 		if p.Reason == reasonUnreachable || p.Reason == reasonKubeConfig || p.Reason == reasonTooLarge {
