@@ -83,7 +83,8 @@ func TestPromptOfFailures(t *testing.T) {
 			last = at
 			asked++
 		}
-		k.Object["status"] = map[string]any{"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": "it does not answer"}}}
+		condition := map[string]any{"type": "Ready", "status": ready, "message": "it does not answer"}
+		k.Object["status"] = map[string]any{"observedGeneration": int64(1), "conditions": []any{condition}}
 		must(t, store.Update(t.Context(), k))
 		a.progress(t.Context(), "shop", k)
 		must(t, a.prompt(t.Context()))

@@ -93,9 +93,12 @@ func (p *Pull) read(ctx context.Context) (joined, error) {
 		return joined{}, fmt.Errorf("reading the Secret %s: %w", key, err)
 	}
 	field := func(name string) string { return strings.TrimSpace(string(secret.Data[name])) }
-	j := joined{server: field("server"), cluster: field("cluster"), hub: field("hub"), token: field("token"), ca: secret.Data["ca.crt"], version: secret.ResourceVersion}
+	j := joined{
+		server: field("server"), cluster: field("cluster"), hub: field("hub"), token: field("token"), ca: secret.Data["ca.crt"], version: secret.ResourceVersion,
+	}
 	if j.server == "" || j.cluster == "" || j.hub == "" || j.token == "" {
-		return joined{}, fmt.Errorf("reading the Secret %s: %w: it needs server, cluster, hub and token; run grid-controller join on the hub again", key, errIncomplete)
+		return joined{}, fmt.Errorf("reading the Secret %s: %w: it needs server, cluster, hub and token; run grid-controller join on the hub again",
+			key, errIncomplete)
 	}
 	return j, nil
 }
@@ -145,7 +148,8 @@ func (p *Pull) beginAgain(stop context.CancelFunc) bool {
 	if !p.again.AllowN(p.Now(), 1) {
 		return false
 	}
-	p.Log.Warn("the hub has lost what was written to it: it was restored from a backup, or another cluster has joined under the same name; its watches begin again")
+	p.Log.Warn("the hub has lost what was written to it: it was restored from a backup, or another cluster has joined under the same name; " +
+		"its watches begin again")
 	stop()
 	return true
 }

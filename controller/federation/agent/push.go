@@ -223,7 +223,8 @@ func (p *Push) excessive(ctx context.Context, a *pushed) (wait bool, err error) 
 	if a.reported.IsZero() {
 		why := *a.excess.Load()
 		p.Log.Warn("a cluster sends too much; its agent is ended, and started again later", "cluster", a.name, "why", why)
-		message := fmt.Sprintf("the cluster sends more than grid-controller keeps of one: %s; see what writes Grids there; it is tried again every %s", why, excessDelay)
+		message := fmt.Sprintf("the cluster sends more than grid-controller keeps of one: %s; see what writes Grids there; it is tried again every %s",
+			why, excessDelay)
 		if err := p.tell(ctx, a.name, delivery.ReasonTooLarge, message); err != nil {
 			return true, err
 		}
@@ -264,8 +265,8 @@ func (p *Push) readSecret(ctx context.Context, c *v1alpha1.FleetCluster) (string
 	key := types.NamespacedName{Namespace: v1alpha1.NamespacePrefix + c.Name, Name: ref.Name}
 	var secret corev1.Secret
 	if err := p.Hub.Live.Get(ctx, key, &secret); apierrors.IsForbidden(err) && ref.Name != v1alpha1.KubeConfigSecret {
-		return "", fmt.Errorf("reading the kubeconfig of FleetCluster %s: %w: grid-controller may read no Secret but %s there: set spec.kubeConfig.secretRef.name to it, "+
-			"or give the account the right to get Secret %s", c.Name, err, v1alpha1.KubeConfigSecret, key)
+		return "", fmt.Errorf("reading the kubeconfig of FleetCluster %s: %w: grid-controller may read no Secret but %s there: "+
+			"set spec.kubeConfig.secretRef.name to it, or give the account the right to get Secret %s", c.Name, err, v1alpha1.KubeConfigSecret, key)
 	} else if err != nil {
 		return "", fmt.Errorf("reading the kubeconfig of FleetCluster %s: %w", c.Name, err)
 	}
@@ -294,7 +295,8 @@ func parse(text string) (*rest.Config, error) {
 	}
 	tls := config.TLSClientConfig
 	if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" || tls.CertFile != "" || tls.KeyFile != "" || tls.CAFile != "" {
-		return nil, fmt.Errorf("reading a kubeconfig: %w: it names a program or a file; embed the credentials, as kubectl config view --raw --flatten does", errKubeConfig)
+		return nil, fmt.Errorf("reading a kubeconfig: %w: it names a program or a file; embed the credentials, as kubectl config view --raw --flatten does",
+			errKubeConfig)
 	}
 	if !strings.HasPrefix(config.Host, "https://") || config.Proxy != nil {
 		return nil, fmt.Errorf("reading a kubeconfig: %w: its server has no https://, or it has proxy-url: give the server itself, with https://", errKubeConfig)

@@ -170,7 +170,8 @@ func TestTokenAtStart(t *testing.T) {
 		t.Error("a young token is renewed")
 	}
 	old := tokenOf(now.Add(-25*time.Hour), 90*24*time.Hour)
-	if got := *watch(p.join(t, old)).token.Load(); got != p.fresh || p.said(t, "token") != p.fresh || p.said(t, "expires") != now.Add(time.Hour).UTC().Format(time.RFC3339) {
+	expires := now.Add(time.Hour).UTC().Format(time.RFC3339)
+	if got := *watch(p.join(t, old)).token.Load(); got != p.fresh || p.said(t, "token") != p.fresh || p.said(t, "expires") != expires {
 		t.Errorf("the token is not renewed: %s", p.said(t, "expires"))
 	}
 	j := p.join(t, old)

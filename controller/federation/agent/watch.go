@@ -47,7 +47,8 @@ func (f *watch) synced(ctx context.Context) (bool, error) {
 	}
 	synced := f.informer.HasSynced()
 	if !synced && f.now().Sub(f.begun) > watchGrace {
-		return false, fmt.Errorf("%T: %w for %s: see whether its API server answers, and whether the rights of docs/federation.md are given", f.object, errUnlisted, watchGrace)
+		return false, fmt.Errorf("%T: %w for %s: see whether its API server answers, and whether the rights of docs/federation.md are given",
+			f.object, errUnlisted, watchGrace)
 	}
 	return synced, nil
 }

@@ -26,7 +26,8 @@ func BenchmarkRest(b *testing.B) {
 	}
 	for c := range clusters {
 		name := fmt.Sprint("cluster-", c)
-		l.clusters = append(l.clusters, v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.Finalizer}}, Spec: v1alpha1.FleetClusterSpec{Pull: true}})
+		l.clusters = append(l.clusters, v1alpha1.FleetCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.Finalizer}}, Spec: v1alpha1.FleetClusterSpec{Pull: true}})
 		l.namespaces = append(l.namespaces, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.NamespacePrefix + name}})
 		l.leases = append(l.leases, *newLease(name, now, `{"clusterUID":"a","nodes":4}`))
 		l.bundles = append(l.bundles, v1alpha1.GridBundle{ObjectMeta: metav1.ObjectMeta{

@@ -62,12 +62,14 @@ func TestExcess(t *testing.T) {
 	if rounds < 20 || rounds > 32 || to.deleted["fleet-west"] != 2*rounds || to.deleted["other"] != 0 {
 		t.Errorf("in a day there are %d rounds, deleted are %v", rounds, to.deleted)
 	}
-	if _, err := e.delete(t.Context(), to, []v1alpha1.GridReport{report("fleet-east", true)}, begin.Add(24*time.Hour)); err != nil || to.deleted["fleet-east"] != 1 {
+	east := []v1alpha1.GridReport{report("fleet-east", true)}
+	if _, err := e.delete(t.Context(), to, east, begin.Add(24*time.Hour)); err != nil || to.deleted["fleet-east"] != 1 {
 		t.Errorf("of another cluster %d are deleted, %v", to.deleted["fleet-east"], err)
 	}
 	kept := report("fleet-north", true)
 	kept.Finalizers = []string{"example.org/keep"}
-	if _, err := e.delete(t.Context(), to, []v1alpha1.GridReport{kept}, begin); err != nil || fmt.Sprint(to.patched) != `[fleet-north{"metadata":{"finalizers":null}}]` {
+	const patches = `[fleet-north{"metadata":{"finalizers":null}}]`
+	if _, err := e.delete(t.Context(), to, []v1alpha1.GridReport{kept}, begin); err != nil || fmt.Sprint(to.patched) != patches {
 		t.Errorf("for a report with a finalizer the patches are %v, %v", to.patched, err)
 	}
 	var many []v1alpha1.GridReport

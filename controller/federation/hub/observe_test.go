@@ -27,6 +27,9 @@ func TestObserve(t *testing.T) {
 	namespace := func(name string, at *metav1.Time, labels map[string]string) metav1.PartialObjectMetadata {
 		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, DeletionTimestamp: at, Labels: labels}}
 	}
+	fleetCluster := func(name string) v1alpha1.FleetCluster {
+		return v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
 	joined := map[string]string{v1alpha1.LabelCluster: "any"}
 	bundle := func(namespace, name, label string) v1alpha1.GridBundle {
 		return v1alpha1.GridBundle{ObjectMeta: metav1.ObjectMeta{
@@ -41,7 +44,7 @@ func TestObserve(t *testing.T) {
 	west, gone := newReport("west", grid), newReport("gone", grid)
 	l := lists{
 		grids:    []client.Object{grid},
-		clusters: []v1alpha1.FleetCluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}, {ObjectMeta: metav1.ObjectMeta{Name: "west"}}, {ObjectMeta: metav1.ObjectMeta{Name: "north"}}},
+		clusters: []v1alpha1.FleetCluster{fleetCluster("east"), fleetCluster("west"), fleetCluster("north")},
 		bundles: []v1alpha1.GridBundle{bundle("fleet-west", "shop", "west"), bundle("fleet-west", "apply-shop", ""), bundle("fleet-gone", "shop", "west"),
 			bundle("west", "shop", "west")},
 		reports: []v1alpha1.GridReport{*west, *gone},
@@ -61,7 +64,8 @@ func TestObserve(t *testing.T) {
 		},
 		{Object: &l.clusters[2], Bundles: map[string]string{}},
 	}}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(plan.Content{}, "Selects", "Releases"), cmpopts.IgnoreFields(plan.Observed{}, "Budget"), cmpopts.EquateEmpty()); diff != "" {
+	ignored := cmp.Options{cmpopts.IgnoreFields(plan.Content{}, "Selects", "Releases"), cmpopts.IgnoreFields(plan.Observed{}, "Budget")}
+	if diff := cmp.Diff(want, got, ignored, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -70,6 +70,7 @@ func TestObstacles(t *testing.T) {
 	foreign.From = "hub-2/9"
 	secret := grid("shop", "secret", "8")
 	secret.Kind = "v1 Secret"
+	set := Object{Key: Key{Kind: "StatefulSetGrid", Namespace: "shop", Name: "bad"}, From: hub + "/2"}
 	for name, c := range map[string]struct {
 		bad    Object
 		change func(*Observed)
@@ -87,7 +88,7 @@ func TestObstacles(t *testing.T) {
 		"the namespace is missing": {bad: grid("nowhere", "bad", "2"), reason: ReasonNamespaceMissing, change: func(o *Observed) {
 			o.Missing.Namespaces = map[string]bool{"nowhere": true}
 		}},
-		"the kind is missing": {bad: Object{Key: Key{Kind: "StatefulSetGrid", Namespace: "shop", Name: "bad"}, From: hub + "/2"}, reason: ReasonKindMissing, change: func(o *Observed) {
+		"the kind is missing": {bad: set, reason: ReasonKindMissing, change: func(o *Observed) {
 			o.Missing.Kinds = map[string]bool{"StatefulSetGrid": true}
 		}},
 		"a Secret":              {bad: secret},
@@ -192,6 +193,7 @@ func TestRemoval(t *testing.T) {
 func TestUnknownCopy(t *testing.T) {
 	foreign := grid("shop", "old", "9")
 	foreign.From = "hub-2/9"
+	leaving := Bundle{Objects: []Object{grid("shop", "pos", "1")}, Removing: true}
 	for name, c := range map[string]struct {
 		copied Bundle
 		change func(*Observed)
@@ -204,7 +206,7 @@ func TestUnknownCopy(t *testing.T) {
 		"torn, suspended":           {copied: Bundle{Unread: "torn"}, change: func(o *Observed) { o.Fleet.Spec.Suspend = true }, reason: ReasonCopyUnread},
 		"torn, and nothing is sent": {copied: Bundle{Unread: "torn"}, change: func(o *Observed) { o.Bundles = map[string]Bundle{} }, reason: ReasonCopyUnread},
 		"of another hub":            {copied: Bundle{Objects: []Object{foreign}}, reason: ReasonOtherHub, apply: []string{"DeploymentGrid shop/old"}},
-		"on its way out":            {copied: Bundle{Objects: []Object{grid("shop", "pos", "1")}, Removing: true}, change: func(o *Observed) { o.Fleet, o.Bundles = nil, nil }, remove: true},
+		"on its way out":            {copied: leaving, change: func(o *Observed) { o.Fleet, o.Bundles = nil, nil }, remove: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observed(grid("shop", "pos", "1"))
@@ -362,8 +364,9 @@ func TestLargeReportFits(t *testing.T) {
 // only Grids of this hub are ever applied.
 func TestNothingLeavesUnsaid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		oneOf := func(t *rapid.T, what string, all ...string) string { return rapid.SampledFrom(all).Draw(t, what) }
 		object := rapid.Custom(func(t *rapid.T) Object {
-			o := grid(rapid.SampledFrom([]string{"shop", "books"}).Draw(t, "namespace"), rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name"), rapid.SampledFrom([]string{"1", "2", "3", "4", "5"}).Draw(t, "uid"))
+			o := grid(oneOf(t, "namespace", "shop", "books"), oneOf(t, "name", "a", "b", "c"), oneOf(t, "uid", "1", "2", "3", "4", "5"))
 			if rapid.IntRange(0, 9).Draw(t, "foreign") == 0 {
 				o.From = "hub-2/1"
 			}
@@ -373,9 +376,10 @@ func TestNothingLeavesUnsaid(t *testing.T) {
 			return o
 		})
 		bundles := rapid.MapOf(rapid.SampledFrom([]string{"shop", "books", "cafe"}), rapid.Custom(func(t *rapid.T) Bundle {
-			return Bundle{Objects: rapid.SliceOfN(object, 0, 3).Draw(t, "objects"), Unread: rapid.SampledFrom([]string{"", "", "torn"}).Draw(t, "unread")}
+			return Bundle{Objects: rapid.SliceOfN(object, 0, 3).Draw(t, "objects"), Unread: oneOf(t, "unread", "", "", "torn")}
 		}))
-		o := Observed{Hub: hub, ClusterUID: "west-uid", Fleet: fleet(rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2", "3"}), 0, 2).Draw(t, "withdrawn")...), Grids: map[Key]Live{}}
+		withdrawn := rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2", "3"}), 0, 2).Draw(t, "withdrawn")
+		o := Observed{Hub: hub, ClusterUID: "west-uid", Fleet: fleet(withdrawn...), Grids: map[Key]Live{}}
 		if rapid.Bool().Draw(t, "held") {
 			hold(&o)
 		}
@@ -388,7 +392,7 @@ func TestNothingLeavesUnsaid(t *testing.T) {
 				o.Grids[live.Key] = Live{From: live.From, Revision: live.Revision, JSON: func() []byte { return live.JSON }}
 			}
 		}
-		o.Applied = map[string]Applied{"shop": {Known: map[Key]bool{}, Busy: rapid.Bool().Draw(t, "busy"), Failure: rapid.SampledFrom([]string{"", "refused"}).Draw(t, "failure")}}
+		o.Applied = map[string]Applied{"shop": {Known: map[Key]bool{}, Busy: rapid.Bool().Draw(t, "busy"), Failure: oneOf(t, "failure", "", "refused")}}
 		for _, x := range rapid.SliceOfN(object, 0, 3).Draw(t, "known") {
 			o.Applied["shop"].Known[x.Key] = true
 		}

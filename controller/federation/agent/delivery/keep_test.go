@@ -9,7 +9,7 @@ import (
 
 // TestKeptUntilKnown: a Grid that is withdrawn leaves when Flux knows it, and so can prune it.
 func TestKeptUntilKnown(t *testing.T) {
-	pos, till := grid("shop", "pos", "1"), grid("shop", "till", "2")
+	pos, till, other := grid("shop", "pos", "1"), grid("shop", "till", "2"), grid("shop", "till", "3")
 	for name, c := range map[string]struct {
 		change func(*Observed)
 		want   []string
@@ -18,17 +18,22 @@ func TestKeptUntilKnown(t *testing.T) {
 		"Flux does not know it": {change: func(*Observed) {}, want: []string{"pos", "till"}},
 		"Flux knows it":         {change: func(o *Observed) { o.Applied = map[string]Applied{"shop": {Known: map[Key]bool{till.Key: true}}} }, want: []string{"pos"}},
 		"it is gone":            {change: func(o *Observed) { delete(o.Grids, till.Key) }, want: []string{"pos"}},
-		"Flux may be making it": {change: func(o *Observed) { o.Grids = map[Key]Live{}; o.Applied = map[string]Applied{"shop": {Busy: true}} }, want: []string{"pos", "till"}},
+		"Flux may be making it": {change: func(o *Observed) {
+			o.Grids = map[Key]Live{}
+			o.Applied = map[string]Applied{"shop": {Busy: true}}
+		}, want: []string{"pos", "till"}},
 		"Flux does not react": {change: func(o *Observed) {
 			o.Grids = map[Key]Live{}
 			o.Applied = map[string]Applied{"shop": {Busy: true, Idle: true}}
 		}, want: []string{"pos"}},
-		"it has lost its annotation":  {change: func(o *Observed) { o.Grids[till.Key] = Live{} }, want: []string{"pos", "till"}},
-		"it is another hub's":         {change: func(o *Observed) { o.Grids[till.Key] = Live{From: "hub-2/2"} }, want: []string{"pos"}},
-		"another one gets its name":   {change: func(o *Observed) { o.Bundles["books"] = Bundle{Objects: []Object{grid("shop", "till", "3")}} }, want: []string{"pos"}},
-		"it is the last one":          {change: func(o *Observed) { o.Bundles["shop"] = Bundle{}; o.Fleet = fleet("1", "2") }, want: []string{"till"}},
-		"it is the last one, and out": {change: func(o *Observed) { o.Bundles["shop"] = Bundle{}; o.Fleet = fleet("1", "2"); o.Grids = map[Key]Live{} }, remove: true},
-		"the removal has begun":       {change: func(o *Observed) { o.Copies["shop"] = Bundle{Objects: []Object{pos, till}, Removing: true} }, remove: true},
+		"it has lost its annotation": {change: func(o *Observed) { o.Grids[till.Key] = Live{} }, want: []string{"pos", "till"}},
+		"it is another hub's":        {change: func(o *Observed) { o.Grids[till.Key] = Live{From: "hub-2/2"} }, want: []string{"pos"}},
+		"another one gets its name":  {change: func(o *Observed) { o.Bundles["books"] = Bundle{Objects: []Object{other}} }, want: []string{"pos"}},
+		"it is the last one":         {change: func(o *Observed) { o.Bundles["shop"] = Bundle{}; o.Fleet = fleet("1", "2") }, want: []string{"till"}},
+		"it is the last one, and out": {change: func(o *Observed) {
+			o.Bundles["shop"], o.Fleet, o.Grids = Bundle{}, fleet("1", "2"), map[Key]Live{}
+		}, remove: true},
+		"the removal has begun": {change: func(o *Observed) { o.Copies["shop"] = Bundle{Objects: []Object{pos, till}, Removing: true} }, remove: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observed(pos)

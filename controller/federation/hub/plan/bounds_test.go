@@ -190,7 +190,8 @@ func TestRefusedTargetStays(t *testing.T) {
 	w.Grids[1].Deleting, w.Grids[2].Deleting = true, true
 	p, _ := w.decide()
 	s := p.Clusters[0].Status
-	if len(w.cluster.Bundles) != 1 || len(s.Grids) != 2 || !slices.Equal(s.Withdrawn, []string{"bank-pos"}) || p.Faults["shop-pos"].Reason != "TargetNamespaceRefused" {
+	reason := p.Faults["shop-pos"].Reason
+	if len(w.cluster.Bundles) != 1 || len(s.Grids) != 2 || !slices.Equal(s.Withdrawn, []string{"bank-pos"}) || reason != "TargetNamespaceRefused" {
 		t.Errorf("the bundles are %v, the status %+v, the faults %v", w.cluster.Bundles, s, p.Faults)
 	}
 	w.wantCondition("Current", metav1.ConditionFalse, "TargetNamespaceRefused", "nothing of this namespace is changed")
@@ -309,8 +310,8 @@ func TestDeleteFleetCluster(t *testing.T) {
 		}
 		if c.onDelete == v1alpha1.Remove && c.reported {
 			w.cluster.Heartbeat = nil
-			w.wantCondition("Current", metav1.ConditionFalse, "Removing", `1 reports and 0 bundles are left; to let go of a cluster that does not answer, and leave its Grids `+
-				`there, run: kubectl patch fleetcluster west --type merge -p '{"spec":{"onDelete":"Orphan"}}'`)
+			w.wantCondition("Current", metav1.ConditionFalse, "Removing", `1 reports and 0 bundles are left; to let go of a cluster that does not answer, `+
+				`and leave its Grids there, run: kubectl patch fleetcluster west --type merge -p '{"spec":{"onDelete":"Orphan"}}'`)
 		}
 	}
 }

@@ -78,7 +78,8 @@ func (w *west) report() {
 	w.cluster.Reports = nil
 	for _, row := range w.cluster.Object.Status.Grids {
 		w.cluster.Reports = append(w.cluster.Reports, Report{
-			Object: row.UID, From: hubUID + "/" + row.UID, Revision: row.Revision, Kind: row.Kind, Namespace: row.Namespace, Name: row.Name, Observed: true, Units: []string{"a", "b"},
+			Object: row.UID, From: hubUID + "/" + row.UID, Revision: row.Revision, Kind: row.Kind, Namespace: row.Namespace, Name: row.Name,
+			Observed: true, Units: []string{"a", "b"},
 		})
 	}
 }
@@ -213,7 +214,8 @@ func TestSelectorsAreReadOnce(t *testing.T) {
 	asked := 0
 	for i := range 40 {
 		g := Read(hubUID, gridState{
-			ref: Ref{Kind: "DeploymentGrid", Namespace: "shop", Name: fmt.Sprint(i), UID: fmt.Sprint(i)}, fed: true, finalizer: true, selector: "region=" + string("ab"[i%2]),
+			ref: Ref{Kind: "DeploymentGrid", Namespace: "shop", Name: fmt.Sprint(i), UID: fmt.Sprint(i)},
+			fed: true, finalizer: true, selector: "region=" + string("ab"[i%2]),
 		}.object())
 		selects := g.Content.Selects
 		g.Content.Selects = func(of map[string]string) bool { asked++; return selects(of) }
@@ -227,7 +229,8 @@ func TestSelectorsAreReadOnce(t *testing.T) {
 	}
 	for _, c := range Decide(o).Clusters {
 		for _, row := range c.Status.Grids {
-			if n, i := len(c.Status.Grids), slices.IndexFunc(o.Clusters, func(o Cluster) bool { return o.Object.Name == c.Name }); n != 20 || "ab"[row.Name[len(row.Name)-1]%2] != "abc"[i%3] {
+			i := slices.IndexFunc(o.Clusters, func(o Cluster) bool { return o.Object.Name == c.Name })
+			if n := len(c.Status.Grids); n != 20 || "ab"[row.Name[len(row.Name)-1]%2] != "abc"[i%3] {
 				t.Errorf("cluster %s gets %d Grids, Grid %s among them", c.Name, n, row.Name)
 			}
 		}
@@ -278,7 +281,8 @@ func TestSilence(t *testing.T) {
 	w.wantCondition("Reachable", metav1.ConditionFalse, "Silent", heard.Format(time.RFC3339))
 	w.wantCondition("Current", metav1.ConditionUnknown, "Silent", "1/1 current")
 	silent := w.status()
-	if silent.State != "Stale" || !silent.SilentSince.Time.Equal(heard.Truncate(time.Second)) || silent.LastRenewal != "r1" || len(silent.Grids) != 1 || silent.Nodes != 28 {
+	if silent.State != "Stale" || !silent.SilentSince.Time.Equal(heard.Truncate(time.Second)) || silent.LastRenewal != "r1" ||
+		len(silent.Grids) != 1 || silent.Nodes != 28 {
 		t.Errorf("the status of a silent cluster is %+v", silent)
 	}
 	// Another process of the hub sees the same Lease for the first time.
@@ -321,7 +325,9 @@ func TestHubUnknown(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	w := newWest(t)
-	w.cluster.Heartbeat.Problems = []v1alpha1.Problem{{Reason: "EngineMissing", Message: "run kubectl apply -k flux"}, {Reason: "Token\nExpired", Message: "join\nagain"}}
+	w.cluster.Heartbeat.Problems = []v1alpha1.Problem{
+		{Reason: "EngineMissing", Message: "run kubectl apply -k flux"}, {Reason: "Token\nExpired", Message: "join\nagain"},
+	}
 	w.wantCondition("EngineMissing", metav1.ConditionTrue, "EngineMissing", "run kubectl apply -k flux")
 	w.wantCondition("Current", metav1.ConditionFalse, "EngineMissing", `Unknown: join\nagain`)
 	if s := w.status(); s.State != "NoEngine" {
@@ -387,8 +393,9 @@ func TestHeld(t *testing.T) {
 		})
 	}
 	w.cluster.Reports = append(w.cluster.Reports, Report{Object: "x", From: hubUID + "/$(reboot)"}, Report{Object: "y", From: "other/lost-9"})
-	w.wantCondition("DistributionHeld", metav1.ConditionTrue, "UnknownGrids", `DeploymentGrid shop/a\nb, DeploymentGrid shop/a\nb, DeploymentGrid shop/a\nb and 2 more; `+
-		"if they may be removed there, run: kubectl annotate fleetcluster west --overwrite superedge.io/release-distribution=lost-0,lost-1,lost-2,lost-3,lost-4")
+	w.wantCondition("DistributionHeld", metav1.ConditionTrue, "UnknownGrids", strings.Repeat(`DeploymentGrid shop/a\nb, `, 2)+
+		`DeploymentGrid shop/a\nb and 2 more; if they may be removed there, run: `+
+		"kubectl annotate fleetcluster west --overwrite superedge.io/release-distribution=lost-0,lost-1,lost-2,lost-3,lost-4")
 	if s := w.status(); s.State != "Held" {
 		t.Errorf("the state is %s", s.State)
 	}

@@ -33,7 +33,8 @@ type fleetModel struct {
 
 func newFleetModel(t rapid.TB, clusters ...*v1alpha1.FleetCluster) *fleetModel {
 	w := &fleetModel{
-		t: t, objects: map[string]*unstructured.Unstructured{}, sent: map[string]map[string]string{}, edited: map[string]bool{}, lost: map[string][]time.Time{}, most: map[string]int{},
+		t: t, objects: map[string]*unstructured.Unstructured{}, sent: map[string]map[string]string{}, edited: map[string]bool{},
+		lost: map[string][]time.Time{}, most: map[string]int{},
 		Observed: Observed{Hub: hubUID, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Grace: 5 * time.Minute, Budget: removal.Default()},
 	}
 	for _, c := range clusters {
@@ -190,13 +191,15 @@ func TestLeaving(t *testing.T) {
 	w.wantLeaving("c0", "shop-pos", "its selector matches no cluster")
 	reselect("region=a")
 	w.wantLeaving("c0", "shop-pos", "")
-	w.wantLeaving("c2", "shop-pos", "its annotation superedge.io/clusters does not select cluster c2; it leaves c2 at 2026-01-02T00:05:00Z, then at most 1 clusters an hour")
+	w.wantLeaving("c2", "shop-pos", "its annotation superedge.io/clusters does not select cluster c2; "+
+		"it leaves c2 at 2026-01-02T00:05:00Z, then at most 1 clusters an hour")
 	reselect("region=b")
 	w.wantLeaving("c2", "shop-pos", "")
 	if p := w.pass(4*time.Minute + 59*time.Second); p.Recheck != time.Second {
 		t.Fatalf("it is decided again after %s", p.Recheck)
 	}
-	w.wantLeaving("c1", "shop-pos", "its annotation superedge.io/clusters does not select cluster c1; it leaves c1 at 2026-01-02T00:05:00Z, then at most 1 clusters an hour")
+	w.wantLeaving("c1", "shop-pos", "its annotation superedge.io/clusters does not select cluster c1; "+
+		"it leaves c1 at 2026-01-02T00:05:00Z, then at most 1 clusters an hour")
 	w.pass(time.Second)
 	w.wantLeaving("c0", "shop-pos", "gone")
 	w.wantLeaving("c1", "shop-pos", "its annotation superedge.io/clusters does not select cluster c1; it leaves c1 when at most 1 clusters an hour lose it")
@@ -493,7 +496,8 @@ func TestAbandoned(t *testing.T) {
 		}
 		delete(w.objects, "shop-pos")
 		w.read()
-		w.Clusters[0].Reports = append(w.Clusters[0].Reports, Report{Object: "pos", From: hubUID + "/shop-pos", Kind: "DeploymentGrid", Namespace: "shop", Name: "pos"})
+		report := Report{Object: "pos", From: hubUID + "/shop-pos", Kind: "DeploymentGrid", Namespace: "shop", Name: "pos"}
+		w.Clusters[0].Reports = append(w.Clusters[0].Reports, report)
 		if forgotten {
 			w.Clusters[0].Object.Status.Withdrawn = nil
 		}

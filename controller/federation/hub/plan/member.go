@@ -180,8 +180,9 @@ func (m *member) obstacleReplaced() *obstacle {
 	if m.Heartbeat == nil || m.Heartbeat.ClusterUID == "" {
 		return &obstacle{v1alpha1.ConditionClusterReplaced, meta.FindStatusCondition(m.last.Conditions, v1alpha1.ConditionClusterReplaced).Message}
 	}
-	return &obstacle{v1alpha1.ConditionClusterReplaced, fmt.Sprintf("nothing is sent: namespace kube-system of the cluster that answers has UID %s, and that of the "+
-		"one before had %s; if the cluster was made again, run: grid-controller join --cluster %s%s", shortened(m.Heartbeat.ClusterUID), m.last.ClusterUID, m.name, m.joinFlags())}
+	return &obstacle{v1alpha1.ConditionClusterReplaced, fmt.Sprintf("nothing is sent: namespace kube-system of the cluster that answers has UID %s, "+
+		"and that of the one before had %s; if the cluster was made again, run: grid-controller join --cluster %s%s",
+		shortened(m.Heartbeat.ClusterUID), m.last.ClusterUID, m.name, m.joinFlags())}
 }
 
 // joinFlags returns the flags that grid-controller join needs besides the name of the cluster.

@@ -37,7 +37,8 @@ func TestRead(t *testing.T) {
 	}))
 	want := `{"apiVersion":"superedge.io/v1","kind":"DeploymentGrid","metadata":{"name":"pos","namespace":"shop",` +
 		`"labels":{"app":"pos","app.kubernetes.io/name":"pos","superedge.io/hub":"hub"},` +
-		`"annotations":{"example.com/note":"<n>","nothelm.sh/x":"kept","superedge.io/from":"hub/u-1","superedge.io/from-revision":"REVISION","superedge.io/paused":"true"}},` +
+		`"annotations":{"example.com/note":"<n>","nothelm.sh/x":"kept","superedge.io/from":"hub/u-1",` +
+		`"superedge.io/from-revision":"REVISION","superedge.io/paused":"true"}},` +
 		`"spec":{"gridUniqKey":"zone","template":{"n":3,"text":"<a> & b"}}}`
 	if got := strings.Replace(string(g.Content.Object), g.Content.Revision, "REVISION", 1); got != want {
 		t.Errorf("sent is\n%s\nwant\n%s", got, want)
