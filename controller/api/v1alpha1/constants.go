@@ -76,6 +76,8 @@ const (
 	MaxBundle = 900_000
 	// MaxReport is how many bytes of JSON a GridReport can have.
 	MaxReport = 200_000
+	// MaxMessage is how many bytes the message of a Problem can have.
+	MaxMessage = 512
 	// MaxReportStates is how many bytes of states, with their names, a GridReport can have.
 	MaxReportStates = 80_000
 )

@@ -161,7 +161,7 @@ func (a *Agent) round(ctx context.Context) (again time.Duration, err error) {
 		failed = a.repair(ctx, d, a.live)
 	}
 	if failed != nil && !errors.Is(failed, errWait) {
-		d.Problems = append(d.Problems, v1alpha1.Problem{Reason: delivery.ReasonNotDone, Message: excerpt.Fit(failed.Error(), delivery.MaxMessage)})
+		d.Problems = append(d.Problems, v1alpha1.Problem{Reason: delivery.ReasonNotDone, Message: excerpt.Fit(failed.Error(), v1alpha1.MaxMessage)})
 	}
 	next, unsaid := a.report(ctx, observed, d, unread)
 	if len(observed.Missing.Kinds) > 0 {

@@ -113,7 +113,7 @@ func (p *Push) access(ctx context.Context, name string) (Access, error) {
 // tell writes into the Lease why a cluster has no agent.
 func (p *Push) tell(ctx context.Context, name, reason, message string) error {
 	a := New(Config{Cluster: name, HubAccess: p.Hub, Now: p.Now, Log: p.Log})
-	text, err := json.Marshal(v1alpha1.Heartbeat{Problems: []v1alpha1.Problem{{Reason: reason, Message: excerpt.Fit(message, delivery.MaxMessage)}}})
+	text, err := json.Marshal(v1alpha1.Heartbeat{Problems: []v1alpha1.Problem{{Reason: reason, Message: excerpt.Fit(message, v1alpha1.MaxMessage)}}})
 	if err != nil {
 		return fmt.Errorf("encoding the heartbeat: %w", err)
 	}

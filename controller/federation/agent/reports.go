@@ -201,7 +201,7 @@ func (a *Agent) unreachable(why error) v1alpha1.Problem {
 		remedy = "if its kubeconfig is wrong or has expired, give another: grid-controller join --cluster " + a.Cluster + " --member-kubeconfig FILE"
 	}
 	text := "the cluster cannot be read; " + remedy + ": " + excerpt.Message(why.Error())
-	return v1alpha1.Problem{Reason: delivery.ReasonUnreachable, Message: excerpt.Fit(text, delivery.MaxMessage)}
+	return v1alpha1.Problem{Reason: delivery.ReasonUnreachable, Message: excerpt.Fit(text, v1alpha1.MaxMessage)}
 }
 
 func (a *Agent) renew(ctx context.Context, text, holder string, heard bool) error {

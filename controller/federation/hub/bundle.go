@@ -154,5 +154,5 @@ func (p *packed) object(s *sending) *unstructured.Unstructured {
 
 // problem returns a Problem with a message of bounded length.
 func problem(reason, format string, args ...any) *v1alpha1.Problem {
-	return &v1alpha1.Problem{Reason: reason, Message: excerpt.Fit(fmt.Sprintf(format, args...), messageMax)}
+	return &v1alpha1.Problem{Reason: reason, Message: excerpt.Fit(fmt.Sprintf(format, args...), v1alpha1.MaxMessage)}
 }

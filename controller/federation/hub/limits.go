@@ -44,7 +44,6 @@ const (
 // Limits of what a member says of itself, in bytes.
 const (
 	heartbeatMax = 16 << 10
-	messageMax   = 512
 	wordMax      = 128
 	problemsMax  = 10 // problems
 )

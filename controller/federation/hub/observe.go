@@ -226,7 +226,7 @@ func readHeartbeat(l *coordinationv1.Lease) (v1alpha1.Heartbeat, bool) {
 	h.ClusterUID, h.Version = excerpt.Fit(h.ClusterUID, wordMax), excerpt.Fit(h.Version, wordMax)
 	h.Problems = h.Problems[:min(len(h.Problems), problemsMax)]
 	for i, p := range h.Problems {
-		h.Problems[i] = v1alpha1.Problem{Reason: excerpt.Fit(p.Reason, wordMax), Message: excerpt.Fit(p.Message, messageMax)}
+		h.Problems[i] = v1alpha1.Problem{Reason: excerpt.Fit(p.Reason, wordMax), Message: excerpt.Fit(p.Message, v1alpha1.MaxMessage)}
 	}
 	return h, l.Spec.RenewTime != nil || len(h.Problems) > 0
 }

@@ -206,7 +206,7 @@ func TestHeartbeatBounds(t *testing.T) {
 		t.Errorf("%t, %d problems, UID of %d bytes, version %q", ok, len(kept.Problems), len(kept.ClusterUID), kept.Version)
 	}
 	for _, p := range kept.Problems {
-		if len(p.Reason) > wordMax || len(p.Message) > messageMax || strings.Contains(p.Message, "\x1b") {
+		if len(p.Reason) > wordMax || len(p.Message) > v1alpha1.MaxMessage || strings.Contains(p.Message, "\x1b") {
 			t.Errorf("a problem of %d and %d bytes: %q", len(p.Reason), len(p.Message), p.Message)
 		}
 	}

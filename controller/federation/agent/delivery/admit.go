@@ -35,9 +35,6 @@ const (
 	ReasonTooLarge         = "TooLarge"
 )
 
-// MaxMessage is how many bytes the message of a problem can have.
-const MaxMessage = 512
-
 // admission is a decision under way.
 type admission struct {
 	Observed
@@ -211,5 +208,5 @@ func (a *admission) sends(set, from string) bool {
 }
 
 func problem(reason, format string, args ...any) *v1alpha1.Problem {
-	return &v1alpha1.Problem{Reason: reason, Message: excerpt.Fit(fmt.Sprintf(format, args...), MaxMessage)}
+	return &v1alpha1.Problem{Reason: reason, Message: excerpt.Fit(fmt.Sprintf(format, args...), v1alpha1.MaxMessage)}
 }

@@ -55,7 +55,7 @@ func reasonOf(t *testing.T, d Delivery, name string) string {
 	t.Helper()
 	for _, r := range d.Reports {
 		if r.Name == name && r.Problem != nil {
-			if len(r.Problem.Message) > MaxMessage || r.Problem.Message == "" {
+			if len(r.Problem.Message) > v1alpha1.MaxMessage || r.Problem.Message == "" {
 				t.Errorf("the message of %s has %d bytes", name, len(r.Problem.Message))
 			}
 			return r.Problem.Reason

@@ -35,8 +35,7 @@ const (
 	unreportedMax = 200  // of these, without a report, which may be late; the oldest are forgotten first
 	releasedMax   = 100  // UIDs in a command for a person
 	notesMax      = 3    // reasons of a FleetCluster
-	messageMax    = 512  // bytes of a message of a Grid, or of one problem
-	explainedMax  = 100  // Grids of a cluster that have one
+	explainedMax  = 100  // Grids of a cluster that have a message
 	problemsMax   = 10   // problems of a heartbeat
 
 	// removalsMax bounds the rows in status.removals, and so how many Grids leave a cluster within

@@ -90,9 +90,9 @@ func (m *member) describe(row v1alpha1.ClusterGrid) (state, message string) {
 	case !found:
 		return reasonWaiting, ""
 	case r.Unread != "":
-		return reasonUnread, excerpt.Fit(r.Unread, messageMax)
+		return reasonUnread, excerpt.Fit(r.Unread, v1alpha1.MaxMessage)
 	case r.Problem != nil:
-		return wordOf(r.Problem.Reason), excerpt.Fit(r.Problem.Message, messageMax)
+		return wordOf(r.Problem.Reason), excerpt.Fit(r.Problem.Message, v1alpha1.MaxMessage)
 	case r.Revision != row.Revision || !r.Observed:
 		return reasonBehind, ""
 	default:
@@ -136,7 +136,7 @@ func (m *member) problems() []v1alpha1.Problem {
 	}
 	var all []v1alpha1.Problem
 	for _, p := range m.Heartbeat.Problems[:min(problemsMax, len(m.Heartbeat.Problems))] {
-		all = append(all, v1alpha1.Problem{Reason: wordOf(p.Reason), Message: excerpt.Fit(p.Message, messageMax)})
+		all = append(all, v1alpha1.Problem{Reason: wordOf(p.Reason), Message: excerpt.Fit(p.Message, v1alpha1.MaxMessage)})
 	}
 	return all
 }
