@@ -37,9 +37,9 @@ func (a *admission) clusterProblems() []v1alpha1.Problem {
 			all = append(all, *problem(ReasonCopyUnread, "what is applied of the hub's namespace %s cannot be read: %s; it stays as it is. To have it made again: "+
 				"kubectl delete gridbundle %s.applied, in the namespace of Kustomization grids-%s", name, why, name, name))
 		case a.ofOtherHub(name):
-			all = append(all, *problem(ReasonOtherHub, "the Grids of namespace %s were sent by another hub, and stay as they are. If that hub is gone, "+
-				"delete Kustomization grids-%s, which leaves its Grids, then gridbundle %s.applied, and at last those Grids with "+
-				"kubectl delete --cascade=orphan, which leaves their Pods", name, name, name))
+			all = append(all, *problem(ReasonOtherHub, "the Grids of namespace %s were sent by another hub, and stay as they are. "+
+				"If that hub is gone, delete Kustomization grids-%s, which leaves its Grids, then gridbundle %s.applied, "+
+				"and at last those Grids with kubectl delete --cascade=orphan, which leaves their Pods", name, name, name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Applied)) {
