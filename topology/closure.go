@@ -121,11 +121,8 @@ func (o observer) drops(sp *ServicePort) []Drop {
 	return out
 }
 
-// outside returns why an endpoint is not in this node's unit; "" = it is.
+// outside returns why an endpoint that is not exempt is not in this node's unit; "" = it is.
 func (o observer) outside(keys []string, e candidate) Reason {
-	if e.exempt {
-		return ""
-	}
 	if e.Node == "" {
 		return ReasonNoNodeName
 	}

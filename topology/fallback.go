@@ -9,13 +9,9 @@ import "slices"
 // that is terminating but still serves; "" = none. The key is chosen before readiness and traffic
 // policies, so that every policy sees the same unit.
 func (o observer) fallBack(keys []string, all []candidate) (string, verdict) {
-	usable := []func(candidate) bool{
-		func(e candidate) bool { return e.Ready },
-		func(e candidate) bool { return e.Serving && e.Terminating },
-	}
-	for _, use := range usable {
+	for _, isUsable := range []func(candidate) bool{isReady, isDraining} {
 		for _, key := range keys {
-			if slices.ContainsFunc(all, func(e candidate) bool { return use(e) && o.outsideKey(key, e) == "" }) {
+			if slices.ContainsFunc(all, func(e candidate) bool { return isUsable(e) && o.outsideKey(key, e) == "" }) {
 				return key, func(e candidate) Reason { return o.notInUse(keys, key, e) }
 			}
 		}

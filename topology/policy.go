@@ -2,64 +2,40 @@ package topology
 
 import "slices"
 
-// hint is which of an endpoint's hints count.
-type hint uint8
-
-const (
-	noHint hint = iota
-	sameZone
-	sameNode
-)
-
 // usable returns the usable endpoints of one family under each traffic policy, by kube-proxy's
 // rules (KEP-1669, KEP-2433, KEP-4444): the ready ones that the hints allow, or else
 // those that are terminating and still serve. Local endpoints ignore hints.
 func usable(node, zone string, all []candidate) (cluster, local []candidate) {
-	h := hintOf(node, zone, all)
-	cluster = keep(all, func(e candidate) bool { return e.Ready && e.hinted(h, node, zone) })
-	if len(cluster) == 0 {
-		cluster = keep(all, draining)
+	if cluster = hinted(node, zone, keep(all, isReady)); len(cluster) == 0 {
+		cluster = keep(all, isDraining)
 	}
-	local = keep(all, func(e candidate) bool { return e.Local && e.Ready })
-	if len(local) == 0 {
-		local = keep(all, func(e candidate) bool { return e.Local && draining(e) })
+	here := keep(all, func(e candidate) bool { return e.Local })
+	if local = keep(here, isReady); len(local) == 0 {
+		local = keep(here, isDraining)
 	}
 	return cluster, local
 }
 
-func draining(e candidate) bool { return e.Serving && e.Terminating }
+func isReady(e candidate) bool    { return e.Ready }
+func isDraining(e candidate) bool { return e.Serving && e.Terminating }
 
-// hintOf decides from the ready endpoints which hints count: a kind counts only if all of them
-// carry it, and at least one of them for this node.
-func hintOf(node, zone string, all []candidate) hint {
-	ready := keep(all, func(e candidate) bool { return e.Ready })
-	every := func(hints func(candidate) []string) bool {
-		return !slices.ContainsFunc(ready, func(e candidate) bool { return len(hints(e)) == 0 })
+// hinted returns those of the ready endpoints that the hints allow. One kind of hint counts, that
+// for nodes before that for zones, and only if all ready endpoints carry it and one is for here.
+func hinted(node, zone string, all []candidate) []candidate {
+	for _, kind := range []struct {
+		here  string
+		hints func(candidate) []string
+	}{
+		{node, func(e candidate) []string { return e.nodes }},
+		{zone, func(e candidate) []string { return e.zones }},
+	} {
+		allowed := keep(all, func(e candidate) bool { return slices.Contains(kind.hints(e), kind.here) })
+		lacking := slices.ContainsFunc(all, func(e candidate) bool { return len(kind.hints(e)) == 0 })
+		if kind.here != "" && len(allowed) > 0 && !lacking {
+			return allowed
+		}
 	}
-	some := func(hints func(candidate) []string, name string) bool {
-		return slices.ContainsFunc(ready, func(e candidate) bool { return slices.Contains(hints(e), name) })
-	}
-	nodes := func(e candidate) []string { return e.nodes }
-	zones := func(e candidate) []string { return e.zones }
-	switch {
-	case every(nodes) && some(nodes, node):
-		return sameNode
-	case zone != "" && every(zones) && some(zones, zone):
-		return sameZone
-	default:
-		return noHint
-	}
-}
-
-func (e candidate) hinted(h hint, node, zone string) bool {
-	switch h {
-	case sameNode:
-		return slices.Contains(e.nodes, node)
-	case sameZone:
-		return slices.Contains(e.zones, zone)
-	default:
-		return true
-	}
+	return all
 }
 
 func keep(all []candidate, ok func(candidate) bool) []candidate {

@@ -35,9 +35,7 @@ func Resolve(s Snapshot, c Config) View {
 			view.Ports = append(view.Ports, resolveService(o, svc, byService[nameOf(svc)], confined)...)
 		}
 	}
-	if !slices.IsSortedFunc(view.Ports, comparePorts) {
-		slices.SortFunc(view.Ports, comparePorts)
-	}
+	slices.SortFunc(view.Ports, comparePorts)
 	return view
 }
 
@@ -52,7 +50,8 @@ func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 // tracker compares: change the one with the other. own is kept.
 func resolveService(o observer, svc *corev1.Service, own []*Slice, confined confinement) []*ServicePort {
 	zone := o.labels[corev1.LabelTopologyZone]
-	ready := map[netip.Addr]bool{}
+	counted := map[netip.Addr]bool{}
+	var local FamilyCount
 	ports := make([]*ServicePort, 0, len(svc.Spec.Ports))
 	found := warnings(svc, own)
 	for _, port := range svc.Spec.Ports {
@@ -72,29 +71,26 @@ func resolveService(o observer, svc *corev1.Service, own []*Slice, confined conf
 		sp.Cluster, sp.Local = toEndpoints(cluster4, cluster6), toEndpoints(local4, local6)
 		sp.Serving = serving(inUnit)
 		for _, e := range inUnit {
-			if e.Ready && e.Local {
-				ready[e.Addr.Addr()] = true
+			if addr := e.Addr.Addr(); e.Ready && e.Local && !counted[addr] {
+				counted[addr] = true
+				local.add(addr)
 			}
 		}
 		ports = append(ports, sp)
 	}
 	slices.SortFunc(ports, comparePorts)
-	local := byFamily(ready)
 	for _, sp := range ports {
 		sp.ReadyLocal = local
 	}
 	return ports
 }
 
-func byFamily(addrs map[netip.Addr]bool) (n FamilyCount) {
-	for addr := range addrs {
-		if addr.Is4() {
-			n.IPv4++
-		} else {
-			n.IPv6++
-		}
+func (n *FamilyCount) add(addr netip.Addr) {
+	if addr.Is4() {
+		n.IPv4++
+	} else {
+		n.IPv6++
 	}
-	return n
 }
 
 // toEndpoints takes no more memory than the endpoints need, because they are kept.
