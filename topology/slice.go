@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Slice is an EndpointSlice as decisions read it: what it says is read once, when it is made, and
@@ -103,13 +105,13 @@ func (s *Slice) readEndpoints(from *discoveryv1.EndpointSlice) {
 	for i := range from.Endpoints {
 		e := &from.Endpoints[i]
 		if len(e.Addresses) == 0 {
-			left.node = firstNode(left.node, e.NodeName)
+			left.node = firstNode(left.node, ptr.Deref(e.NodeName, ""))
 			continue
 		}
 		addr, err := endpointAddr(from.AddressType, e.Addresses[0])
 		if err != nil {
 			left.addresses.add(fmt.Errorf("%s: %w", excerpt.Of(from.Name), err))
-			left.node = firstNode(left.node, e.NodeName)
+			left.node = firstNode(left.node, ptr.Deref(e.NodeName, ""))
 			continue
 		}
 		s.Endpoints = append(s.Endpoints, newSliceEndpoint(addr, e))
@@ -120,22 +122,16 @@ func (s *Slice) readEndpoints(from *discoveryv1.EndpointSlice) {
 }
 
 func newSlicePort(p discoveryv1.EndpointPort) SlicePort {
-	port := SlicePort{Name: *p.Name, Protocol: corev1.ProtocolTCP, Number: uint16(*p.Port)} //nolint:gosec // a valid port
-	if p.Protocol != nil {
-		port.Protocol = *p.Protocol
-	}
-	return port
+	return SlicePort{Name: *p.Name, Protocol: ptr.Deref(p.Protocol, corev1.ProtocolTCP), Number: uint16(*p.Port)} //nolint:gosec // a valid port
 }
 
 func newSliceEndpoint(addr netip.Addr, e *discoveryv1.Endpoint) SliceEndpoint {
 	out := SliceEndpoint{
 		Addr:        addr,
-		Ready:       isTrue(e.Conditions.Ready, true),
-		Serving:     isTrue(e.Conditions.Serving, true),
-		Terminating: isTrue(e.Conditions.Terminating, false),
-	}
-	if e.NodeName != nil {
-		out.Node = *e.NodeName
+		Node:        ptr.Deref(e.NodeName, ""),
+		Ready:       ptr.Deref(e.Conditions.Ready, true),
+		Serving:     ptr.Deref(e.Conditions.Serving, true),
+		Terminating: ptr.Deref(e.Conditions.Terminating, false),
 	}
 	if e.Hints == nil || len(e.Hints.ForZones)+len(e.Hints.ForNodes) == 0 {
 		return out
@@ -148,13 +144,6 @@ func newSliceEndpoint(addr netip.Addr, e *discoveryv1.Endpoint) SliceEndpoint {
 		out.Hints.Nodes = append(out.Hints.Nodes, n.Name)
 	}
 	return out
-}
-
-func isTrue(condition *bool, unset bool) bool {
-	if condition == nil {
-		return unset
-	}
-	return *condition
 }
 
 // endpointAddr reads an address of a slice, which holds one family.
@@ -178,16 +167,16 @@ func (s *Slice) FirstNode() string {
 		first = s.ignored.node
 	}
 	for i := range s.Endpoints {
-		first = firstNode(first, &s.Endpoints[i].Node)
+		first = firstNode(first, s.Endpoints[i].Node)
 	}
 	return first
 }
 
-func firstNode(first string, name *string) string {
-	if name == nil || *name == "" || first != "" && first <= *name {
-		return first
+func firstNode(a, b string) string {
+	if a == "" || b == "" {
+		return cmp.Or(a, b)
 	}
-	return *name
+	return min(a, b)
 }
 
 // Equal reports whether two Slices differ in nothing but the resource version.

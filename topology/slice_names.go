@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 )
 
 // sliceNames is what of an EndpointSlice only DNS reads. The name of an endpoint's Pod is not kept:
@@ -62,7 +63,7 @@ func NewSliceWithNames(s *discoveryv1.EndpointSlice) *Slice {
 			continue
 		}
 		if _, err := endpointAddr(s.AddressType, e.Addresses[0]); err == nil {
-			out.names.readHostname(e.Hostname, s.Name, kept, len(out.Endpoints))
+			out.names.readHostname(ptr.Deref(e.Hostname, ""), s.Name, kept, len(out.Endpoints))
 			out.names.readFurther(s, e.Addresses[1:], kept)
 			kept++
 		}
@@ -73,27 +74,20 @@ func NewSliceWithNames(s *discoveryv1.EndpointSlice) *Slice {
 // nakedPort returns a port without name ("") or number (dnsview.NoPort); false = its number is
 // invalid.
 func nakedPort(p discoveryv1.EndpointPort) (dnsview.Port, bool) {
-	port := dnsview.Port{Protocol: string(corev1.ProtocolTCP), Number: dnsview.NoPort}
-	if p.Name != nil {
-		port.Name = *p.Name
-	}
-	if p.Protocol != nil {
-		port.Protocol = string(*p.Protocol)
-	}
-	if p.Port != nil {
-		port.Number = *p.Port
+	port := dnsview.Port{
+		Name: ptr.Deref(p.Name, ""), Protocol: string(ptr.Deref(p.Protocol, corev1.ProtocolTCP)), Number: ptr.Deref(p.Port, dnsview.NoPort),
 	}
 	return port, p.Port == nil || ValidPort(*p.Port)
 }
 
-func (n *sliceNames) readHostname(hostname *string, slice string, endpoint, endpoints int) {
-	if hostname == nil || *hostname == "" {
+func (n *sliceNames) readHostname(hostname, slice string, endpoint, endpoints int) {
+	if hostname == "" {
 		return
 	}
-	label := strings.ToLower(*hostname)
+	label := strings.ToLower(hostname)
 	if len(validation.IsDNS1123Label(label)) > 0 {
 		n.ignored.hostnames.add(fmt.Errorf("%s: %s is not a DNS label of at most %d bytes",
-			excerpt.Of(slice), excerpt.Quoted(*hostname), validation.DNS1123LabelMaxLength))
+			excerpt.Of(slice), excerpt.Quoted(hostname), validation.DNS1123LabelMaxLength))
 		return
 	}
 	if n.hostnames == nil {

@@ -19,8 +19,8 @@ func (s *Slice) Object() *discoveryv1.EndpointSlice {
 		ObjectMeta:  metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: s.ResourceVersion},
 		AddressType: s.addressType(),
 	}
-	if service := s.Service; service != "" || s.names != nil {
-		out.Labels = map[string]string{discoveryv1.LabelServiceName: service}
+	if s.Service != "" || s.names != nil {
+		out.Labels = map[string]string{discoveryv1.LabelServiceName: s.Service}
 	}
 	annotations := map[string]string{}
 	if !s.Triggered.IsZero() {
@@ -33,8 +33,8 @@ func (s *Slice) Object() *discoveryv1.EndpointSlice {
 	if len(annotations) > 0 {
 		out.Annotations = annotations
 	}
-	for i := range s.Ports {
-		out.Ports = append(out.Ports, s.Ports[i].object())
+	for _, p := range s.Ports {
+		out.Ports = append(out.Ports, discoveryv1.EndpointPort{Name: new(p.Name), Protocol: new(p.Protocol), Port: new(int32(p.Number))})
 	}
 	yes, no := new(true), new(false)
 	out.Endpoints = make([]discoveryv1.Endpoint, len(s.Endpoints))
@@ -87,10 +87,6 @@ func (s *Slice) addressType() discoveryv1.AddressType {
 		return discoveryv1.AddressTypeIPv6
 	}
 	return discoveryv1.AddressTypeIPv4
-}
-
-func (p *SlicePort) object() discoveryv1.EndpointPort {
-	return discoveryv1.EndpointPort{Name: new(p.Name), Protocol: new(p.Protocol), Port: new(int32(p.Number))}
 }
 
 // object shares the pointers to true and false with other endpoints.
