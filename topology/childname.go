@@ -3,6 +3,7 @@ package topology
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -100,13 +101,7 @@ func shortened(text string, limit int) string {
 }
 
 func joinNonEmpty(parts ...string) string {
-	kept := parts[:0]
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return strings.Join(kept, "-")
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "-")
 }
 
 func isAlphanumeric(r rune) bool {

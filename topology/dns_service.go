@@ -32,13 +32,6 @@ type DNSService struct {
 // holds them twice.
 const namedMax = 50_000
 
-// limitEndpoints leaves out all but the first endpoints, by their host names.
-func (s *DNSService) limitEndpoints() {
-	if s.Unnamed = max(0, len(s.Endpoints)-namedMax); s.Unnamed > 0 {
-		s.Endpoints = slices.Clone(s.Endpoints[:namedMax])
-	}
-}
-
 // UnnamedWarning returns a text if endpoints have no names; "" = all have. It does not change with
 // their number, so an Event with it is not repeated.
 func (s *DNSService) UnnamedWarning() string {

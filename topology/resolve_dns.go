@@ -73,7 +73,9 @@ func (d dnsInputs) resolve(svc *corev1.Service, own []*Slice, confined confineme
 	}
 	slices.SortFunc(out.Endpoints, compareDNSEndpoints)
 	out.Endpoints = slices.CompactFunc(out.Endpoints, func(a, b dnsview.Endpoint) bool { return compareDNSEndpoints(a, b) == 0 })
-	out.limitEndpoints()
+	if out.Unnamed = max(0, len(out.Endpoints)-namedMax); out.Unnamed > 0 {
+		out.Endpoints = slices.Clone(out.Endpoints[:namedMax])
+	}
 	out.Warnings = slices.Concat(out.Warnings, sliceWarnings(own), nameWarnings(own), lists.warnings)
 	d.addAliases(out, confined.keys, open)
 	return out

@@ -113,7 +113,9 @@ func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 			continue
 		}
 		if !copied {
-			last, copied = copyOf(last), true
+			fresh := make(map[types.UID][]string, len(last)) // maps.Clone keeps the room of deleted entries
+			maps.Copy(fresh, last)
+			last, copied = fresh, true
 		}
 		last[uid] = keys
 		if len(keys) == 0 {
@@ -121,14 +123,6 @@ func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 		}
 	}
 	return last
-}
-
-// copyOf returns a copy as large as the entries are. maps.Clone keeps the room of entries that
-// were deleted.
-func copyOf(all map[types.UID][]string) map[types.UID][]string {
-	fresh := make(map[types.UID][]string, len(all))
-	maps.Copy(fresh, all)
-	return fresh
 }
 
 // takeSlices collects what changes for each Service and merges it once: one Service may have as

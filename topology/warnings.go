@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,7 +39,10 @@ func keyWarnings(svc *corev1.Service) []string {
 // ValidPort reports whether a number is one of a port.
 func ValidPort(number int32) bool { return number >= 1 && number <= 65535 }
 
-const wantPort = "is not a port from 1 to 65535"
+const (
+	wantPort        = "is not a port from 1 to 65535"
+	portWarningsMax = 3 // of one Service
+)
 
 func portWarnings(svc *corev1.Service) []string {
 	var found []string
@@ -52,16 +56,10 @@ func portWarnings(svc *corev1.Service) []string {
 	if n := svc.Spec.HealthCheckNodePort; n != 0 && !ValidPort(n) {
 		found = append(found, fmt.Sprintf("healthCheckNodePort %d %s; it is ignored", n, wantPort))
 	}
-	return atMost(found)
-}
-
-// atMost bounds the warnings of one Service.
-func atMost(found []string) []string {
-	const most = 3
-	if len(found) <= most {
-		return found
+	if left := len(found) - portWarningsMax; left > 0 {
+		return append(found[:portWarningsMax], fmt.Sprintf("%d more ports are ignored", left))
 	}
-	return append(found[:most:most], fmt.Sprintf("%d more ports are ignored", len(found)-most))
+	return found
 }
 
 // addressWarnings name addresses at which clients cannot reach the Service.
@@ -125,19 +123,13 @@ type ignored struct {
 }
 
 func (n *ignored) add(err error) {
-	if err == nil {
-		return
-	}
-	if n.count++; n.count == 1 {
-		n.first = err
+	if err != nil {
+		n.merge(ignored{err, 1})
 	}
 }
 
 func (n *ignored) merge(m ignored) {
-	if n.first == nil {
-		n.first = m.first
-	}
-	n.count += m.count
+	n.first, n.count = cmp.Or(n.first, m.first), n.count+m.count
 }
 
 // warning returns at most one warning: the first error of a field, and how many more there are.
