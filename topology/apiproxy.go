@@ -51,16 +51,16 @@ func APIProxies(all []*Slice) []netip.AddrPort {
 // caller has found that no EndpointSlice names a proxy.
 func WarnOfAPIProxy(endpoints metav1.Object) string {
 	name := types.NamespacedName{Namespace: cmp.Or(endpoints.GetNamespace(), corev1.NamespaceDefault), Name: endpoints.GetName()}
-	if _, annotated := endpoints.GetAnnotations()[AnnotationLocalEndpoint]; name != apiServer() || !annotated {
+	if _, annotated := endpoints.GetAnnotations()[AnnotationLocalEndpoint]; name != APIServer() || !annotated {
 		return ""
 	}
-	return "annotation " + AnnotationLocalEndpoint + " of Endpoints " + apiServer().String() +
-		" is not read; copy it and " + AnnotationLocalPort + " to the EndpointSlice " + apiServer().String() +
+	return "annotation " + AnnotationLocalEndpoint + " of Endpoints " + APIServer().String() +
+		" is not read; copy it and " + AnnotationLocalPort + " to the EndpointSlice " + APIServer().String() +
 		", as docs/migrate-from-superedge.md says"
 }
 
-// apiServer returns the name of the API server's Service.
-func apiServer() types.NamespacedName {
+// APIServer returns the name of the API server's Service.
+func APIServer() types.NamespacedName {
 	return types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
 }
 
@@ -68,7 +68,7 @@ func apiServer() types.NamespacedName {
 // the slice names no proxy, or one that cannot be read or is of the other family.
 func localProxyOf(s *discoveryv1.EndpointSlice) *netip.AddrPort {
 	of := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
-	if of != apiServer() {
+	if of != APIServer() {
 		return nil
 	}
 	addr, err := ParseAddr(s.Annotations[AnnotationLocalEndpoint])

@@ -41,7 +41,7 @@ func (m *DNSMemo) takeAddrs(s Snapshot) {
 	note := func(svc *corev1.Service) {
 		for _, addr := range clusterAddrs(svc) {
 			for _, other := range m.addrs[addr] {
-				m.memory(nameOf(other))
+				m.memory(NameOf(other))
 			}
 		}
 	}

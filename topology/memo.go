@@ -38,7 +38,7 @@ func (m *Memo) Resolve(s Snapshot, c Config) View {
 }
 
 // CompareObjects orders objects by namespace and name.
-func CompareObjects[P Object](a, b P) int { return CompareServices(nameOf(a), nameOf(b)) }
+func CompareObjects[P Object](a, b P) int { return CompareServices(NameOf(a), NameOf(b)) }
 
 // Object is an object with a known namespace and name.
 type Object interface {
@@ -46,6 +46,7 @@ type Object interface {
 	GetName() string
 }
 
-func nameOf(o Object) types.NamespacedName {
+// NameOf returns the namespace and name of an object.
+func NameOf(o Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }

@@ -32,7 +32,7 @@ func Resolve(s Snapshot, c Config) View {
 			view.LastKeys[svc.UID] = confined.keys
 		}
 		if c.Served(svc) {
-			view.Ports = append(view.Ports, resolveService(o, svc, byService[nameOf(svc)], confined)...)
+			view.Ports = append(view.Ports, resolveService(o, svc, byService[NameOf(svc)], confined)...)
 		}
 	}
 	slices.SortFunc(view.Ports, comparePorts)
@@ -56,7 +56,7 @@ func resolveService(o observer, svc *corev1.Service, own []*Slice, confined conf
 	found := warnings(svc, own)
 	for _, port := range svc.Spec.Ports {
 		name := ServicePortName{
-			NamespacedName: nameOf(svc),
+			NamespacedName: NameOf(svc),
 			Port:           port.Name,
 			Protocol:       cmp.Or(port.Protocol, corev1.ProtocolTCP),
 		}

@@ -26,7 +26,7 @@ func ResolveDNS(s Snapshot, c Config) DNSView {
 	view := DNSView{Node: s.Node, Services: make([]*DNSService, len(s.Services)), Namespaces: s.Namespaces}
 	byService := slicesByService(s.Slices, labelledService)
 	for i, svc := range s.Services {
-		view.Services[i] = d.resolve(svc, byService[nameOf(svc)], confine(svc, s.LastKeys[svc.UID]))
+		view.Services[i] = d.resolve(svc, byService[NameOf(svc)], confine(svc, s.LastKeys[svc.UID]))
 	}
 	return view
 }
@@ -41,7 +41,7 @@ type dnsInputs struct {
 // resolve decides about one Service. It is a pure function of exactly what DNSMemo compares: change
 // the one with the other.
 func (d dnsInputs) resolve(svc *corev1.Service, own []*Slice, confined confinement) *DNSService {
-	out := &DNSService{Names: dnsview.Names{Service: nameOf(svc), Kind: kindOfNames(svc)}}
+	out := &DNSService{Names: dnsview.Names{Service: NameOf(svc), Kind: kindOfNames(svc)}}
 	if out.Kind == dnsview.ExternalName {
 		out.ExternalName, out.Warnings = externalName(svc)
 		return out
@@ -143,7 +143,7 @@ func (s *DNSService) readClusterIPs(svc *corev1.Service, holders addrHolders) {
 			continue
 		}
 		if holder := holders.holder(addr); holder != svc {
-			left.add(fmt.Errorf("%s is that of Service %s too, which is older or sorts first by name", addr, nameOf(holder)))
+			left.add(fmt.Errorf("%s is that of Service %s too, which is older or sorts first by name", addr, NameOf(holder)))
 			continue
 		}
 		s.ClusterIPs = append(s.ClusterIPs, addr)

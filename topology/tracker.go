@@ -74,14 +74,14 @@ func (m *tracker) takeServices(s Snapshot) map[types.UID][]string {
 	keys := map[types.UID][]string{}
 	for old := range changes.Between(m.snapshot.Services, s.Services, CompareObjects) {
 		if old != nil { // before any other: the UID may be another Service's by now
-			e := m.memory(nameOf(old))
+			e := m.memory(NameOf(old))
 			e.svc, e.confined, keys[old.UID] = nil, confinement{}, nil
 			delete(m.malformed, e)
 		}
 	}
 	for _, now := range changes.Between(m.snapshot.Services, s.Services, CompareObjects) {
 		if now != nil {
-			e := m.memory(nameOf(now))
+			e := m.memory(NameOf(now))
 			e.svc = now
 			m.confine(e, s.LastKeys[now.UID])
 			keys[now.UID] = e.confined.keys
@@ -167,7 +167,7 @@ func (e *memory) mergeSlices() {
 
 // takeProbed marks the Service of the API server where other API proxies answer than before.
 func (m *tracker) takeProbed(s Snapshot) {
-	if e := m.services[apiServer()]; e != nil && !m.snapshot.APIProxies.equal(s.APIProxies) {
+	if e := m.services[APIServer()]; e != nil && !m.snapshot.APIProxies.equal(s.APIProxies) {
 		m.mark(e)
 	}
 }

@@ -129,7 +129,7 @@ func turnedNotReady(before, next Snapshot, now map[endpointID]SliceEndpoint) []e
 	for _, svc := range next.Services {
 		confined := confine(svc, next.LastKeys[svc.UID])
 		for _, onlyNames := range []bool{false, true} {
-			all = append(all, o.wave(confined, endpointStates(was[sliceGroup{nameOf(svc), onlyNames}]), now)...)
+			all = append(all, o.wave(confined, endpointStates(was[sliceGroup{NameOf(svc), onlyNames}]), now)...)
 		}
 	}
 	return all
@@ -172,7 +172,7 @@ func endpointStates(all []*Slice) map[endpointID]SliceEndpoint {
 	states := map[endpointID]SliceEndpoint{}
 	for _, slice := range all {
 		group, counts := groupOf(slice)
-		if !counts || group.service == apiServer() {
+		if !counts || group.service == APIServer() {
 			continue // API servers have no readiness of their own
 		}
 		for _, e := range slice.Endpoints {

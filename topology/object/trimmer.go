@@ -1,7 +1,6 @@
 package object
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -268,9 +267,4 @@ func (c *cache[V]) get(text string, first func() (string, V)) V {
 type Pointer[T any] interface {
 	*T
 	topology.Object
-}
-
-// CompareNames orders objects as topology.CompareObjects does, if only their names are known.
-func CompareNames(namespace, name, otherNamespace, otherName string) int {
-	return cmp.Or(cmp.Compare(namespace, otherNamespace), cmp.Compare(name, otherName))
 }

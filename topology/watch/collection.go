@@ -9,12 +9,14 @@ import (
 	"sync"
 
 	"gridproxy/topology"
+	"gridproxy/topology/changes"
 	"gridproxy/topology/object"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -26,10 +28,10 @@ type collection[T any, P object.Pointer[T]] struct {
 	changed  pulse
 
 	mu      sync.Mutex
-	dirty   map[string]struct{} // store keys of objects that may be others than in sorted
-	unseen  bool                // the last object that was deleted was missing in a list
-	sorted  []*T                // never changed in place
-	version int                 // counts changes of sorted
+	dirty   map[types.NamespacedName]struct{} // objects that may be others than in sorted
+	unseen  bool                              // the last object that was deleted was missing in a list
+	sorted  []*T                              // never changed in place
+	version int                               // counts changes of sorted
 }
 
 // kind is how the objects of a kind are held.
@@ -70,7 +72,7 @@ func trimmed[D, T any](trim func(*D) *T) func(any) (*T, bool) {
 }
 
 func newCollection[T any, P object.Pointer[T]](a access, k kind[T], changed pulse) (*collection[T, P], error) {
-	c := &collection[T, P]{changed: changed, dirty: map[string]struct{}{}}
+	c := &collection[T, P]{changed: changed, dirty: map[types.NamespacedName]struct{}{}}
 	c.informer = cache.NewSharedIndexInformer(a.listerWatcher(), k.read, 0, cache.Indexers{})
 	heard, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    c.mark,
@@ -98,26 +100,20 @@ func (c *collection[T, P]) transform(k kind[T]) cache.TransformFunc {
 		if !ok {
 			return read, nil // a tombstone, or what is held already
 		}
-		key, err := cache.MetaNamespaceKeyFunc(now)
-		if err != nil {
-			return nil, err
-		}
-		stored, found, err := c.informer.GetStore().GetByKey(key)
-		old, ok := stored.(P)
-		if err == nil && found && ok && k.same(old, now) {
+		if old := c.stored(topology.NameOf(P(now))); old != nil && k.same(old, now) {
 			return old, nil
 		}
-		return now, err
+		return now, nil
 	}
 }
 
 func (c *collection[T, P]) mark(o any) {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+	name, err := cache.DeletionHandlingObjectToName(o)
 	if err != nil {
 		return // not an object: nothing that a Snapshot holds
 	}
 	c.mu.Lock()
-	c.dirty[key] = struct{}{}
+	c.dirty[name.AsNamespacedName()] = struct{}{}
 	c.mu.Unlock()
 	c.changed.send()
 }
@@ -148,57 +144,28 @@ func (c *collection[T, P]) read() <-chan struct{} { return c.heard.HasSyncedChec
 func (c *collection[T, P]) list() ([]*T, int) {
 	c.mu.Lock()
 	dirty := c.dirty
-	c.dirty = map[string]struct{}{}
+	c.dirty = map[types.NamespacedName]struct{}{}
 	c.mu.Unlock()
-	if len(dirty) == 0 {
-		return c.sorted, c.version
+	order := func(o *T, name types.NamespacedName) int {
+		return topology.CompareServices(topology.NameOf(P(o)), name)
 	}
-	changes := make([]change[T], 0, len(dirty))
-	for _, key := range slices.Collect(maps.Keys(dirty)) {
-		changes = append(changes, c.lookUp(key))
+	now := func(name types.NamespacedName) []*T {
+		if o := c.stored(name); o != nil {
+			return []*T{o}
+		}
+		return nil
 	}
-	slices.SortFunc(changes, func(a, b change[T]) int { return a.compare(b.namespace, b.name) })
-	if sorted := merge[T, P](c.sorted, changes); !slices.Equal(sorted, c.sorted) {
+	names := slices.SortedFunc(maps.Keys(dirty), topology.CompareServices)
+	if sorted := changes.Replace(c.sorted, names, order, now); !slices.Equal(sorted, c.sorted) {
 		c.sorted = sorted
 		c.version++
 	}
 	return c.sorted, c.version
 }
 
-func (c *collection[T, P]) lookUp(key string) change[T] {
-	var ch change[T]
-	ch.namespace, ch.name, _ = cache.SplitMetaNamespaceKey(key)
-	if stored, found, err := c.informer.GetStore().GetByKey(key); err == nil && found {
-		ch.object, _ = stored.(*T)
-	}
-	return ch
-}
-
-// change is an object that has appeared, is another, or (nil) is gone.
-type change[T any] struct {
-	namespace, name string
-	object          *T
-}
-
-func (c change[T]) compare(namespace, name string) int {
-	return object.CompareNames(c.namespace, c.name, namespace, name)
-}
-
-// merge applies sorted changes to a sorted list and leaves the list as it is.
-func merge[T any, P object.Pointer[T]](sorted []*T, changes []change[T]) []*T {
-	all := make([]*T, 0, len(sorted)+len(changes))
-	for _, ch := range changes {
-		i, found := slices.BinarySearchFunc(sorted, ch, func(o *T, ch change[T]) int {
-			return object.CompareNames(P(o).GetNamespace(), P(o).GetName(), ch.namespace, ch.name)
-		})
-		all = append(all, sorted[:i]...)
-		if ch.object != nil {
-			all = append(all, ch.object)
-		}
-		if found {
-			i++
-		}
-		sorted = sorted[i:]
-	}
-	return append(all, sorted...)
+// stored returns the object of a name in the store, or nil.
+func (c *collection[T, P]) stored(name types.NamespacedName) *T {
+	o, _, _ := c.informer.GetStore().GetByKey(cache.NamespacedNameAsObjectName(name).String()) // never an error
+	object, _ := o.(*T)
+	return object
 }

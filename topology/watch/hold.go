@@ -65,5 +65,5 @@ func (h Hold) Next(f Facts) (after Hold, s *topology.Snapshot, wake time.Time) {
 
 // HasAPIServer reports whether Service default/kubernetes is one of all.
 func HasAPIServer(all []*corev1.Service) bool {
-	return slices.ContainsFunc(all, func(svc *corev1.Service) bool { return svc.Namespace+"/"+svc.Name == apiServerKey })
+	return slices.ContainsFunc(all, func(svc *corev1.Service) bool { return topology.NameOf(svc) == topology.APIServer() })
 }

@@ -1,12 +1,6 @@
 package watch
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
-)
-
-// apiServerKey is Service default/kubernetes, and its EndpointSlice, in a store.
-const apiServerKey = corev1.NamespaceDefault + "/kubernetes"
+import "gridproxy/topology"
 
 // Listed are objects that every API server has.
 type Listed struct {
@@ -38,9 +32,10 @@ func (expected Listed) lacks(listed Listed) string {
 func (c *Cluster) Listed() Listed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	name := topology.APIServer() // of the Service and its EndpointSlice
 	return Listed{
-		Service:   c.services.stores(apiServerKey),
-		Slice:     c.slices.stores(apiServerKey),
+		Service:   c.services.stored(name) != nil,
+		Slice:     c.slices.stored(name) != nil,
 		NodesLost: c.self.lost() || c.nodes.lost(),
 	}
 }
@@ -69,18 +64,10 @@ func (n *nodeWatches) lost() bool {
 // empty reports whether the store is empty. It looks at all keys only if the first object of the
 // last list has gone.
 func (c *collection[T, P]) empty() bool {
-	if len(c.sorted) > 0 {
-		if name, err := cache.MetaNamespaceKeyFunc(P(c.sorted[0])); err == nil && c.stores(name) {
-			return false
-		}
+	if len(c.sorted) > 0 && c.stored(topology.NameOf(P(c.sorted[0]))) != nil {
+		return false
 	}
 	return len(c.informer.GetStore().ListKeys()) == 0
-}
-
-// stores reports whether the store has an object.
-func (c *collection[T, P]) stores(key string) bool {
-	_, found, err := c.informer.GetStore().GetByKey(key)
-	return err == nil && found
 }
 
 var _ apiServer = (*Cluster)(nil)
