@@ -86,7 +86,6 @@ func (p *Prober) name(all []netip.AddrPort) (others, first bool) {
 	return others, first
 }
 
-// judge makes answers of probes.
 func (p *Prober) judge() {
 	p.answers = make(topology.ProbedProxies, len(p.probes))
 	for addr, probe := range p.probes {
@@ -96,20 +95,18 @@ func (p *Prober) judge() {
 
 // keepProbing probes each proxy that is named every probePeriod.
 func (p *Prober) keepProbing(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	<-timer.C
 	for {
+		var due <-chan time.Time // never, while no proxy is named
+		if next := p.next(); !next.IsZero() {
+			due = time.After(time.Until(next))
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.named:
-		case <-timer.C:
+		case <-due:
 		}
 		p.probe(ctx, p.due())
-		if next := p.next(); !next.IsZero() {
-			timer.Reset(time.Until(next))
-		}
 	}
 }
 
@@ -133,9 +130,7 @@ func (p *Prober) next() (first time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, probe := range p.probes {
-		if first.IsZero() || probe.next.Before(first) {
-			first = probe.next
-		}
+		first = earlier(first, probe.next)
 	}
 	return first
 }

@@ -40,19 +40,14 @@ func connected[T any](ctx context.Context, pause time.Duration, heard func(conte
 	for {
 		out, err := request()
 		heard(ctx, err)
-		if !isUnconnected(err) {
+		if !isUnconnected(err) || !sleep(ctx, pause+rand.N(pause+1)) { //nolint:gosec // spreads attempts
 			return out, err
-		}
-		select {
-		case <-ctx.Done():
-			return out, err
-		case <-time.After(pause + rand.N(pause+1)): //nolint:gosec // spreads attempts
 		}
 	}
 }
 
 // isUnconnected reports whether an error is that of making a connection.
 func isUnconnected(err error) bool {
-	var failed *net.OpError
-	return errors.As(err, &failed) && failed.Op == "dial"
+	failed, is := errors.AsType[*net.OpError](err)
+	return is && failed.Op == "dial"
 }

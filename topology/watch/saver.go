@@ -21,8 +21,7 @@ const (
 type Saver struct {
 	store  *Store
 	report func(error)
-	now    func() time.Time
-	wake   chan struct{}
+	wake   pulse
 
 	writing sync.Mutex // held during a write
 
@@ -46,17 +45,13 @@ type SaverConfig struct {
 	// Report is called when writes begin to fail, fail for another reason, or succeed again (nil), by
 	// the goroutine of Run. nil = no call.
 	Report func(error)
-	Now    func() time.Time // nil = time.Now
 }
 
 // NewSaver makes a Saver. saved is what the Store holds; the zero value = nothing that is known.
 func NewSaver(c SaverConfig, saved topology.Snapshot) *Saver {
-	w := &Saver{store: c.Store, report: c.Report, now: c.Now, wake: make(chan struct{}, 1), latest: saved}
+	w := &Saver{store: c.Store, report: c.Report, wake: newPulse(), latest: saved}
 	if w.report == nil {
 		w.report = func(error) {}
-	}
-	if w.now == nil {
-		w.now = time.Now
 	}
 	return w
 }
@@ -73,11 +68,8 @@ func (w *Saver) Enforced(s topology.Snapshot) {
 		return
 	}
 	w.latest = s
-	w.plan = w.plan.changed(w.now())
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.plan = w.plan.changed(time.Now())
+	w.wake.send()
 }
 
 // Stats returns what was written so far. Safe for concurrent use.
@@ -89,31 +81,22 @@ func (w *Saver) Stats() SaveStats {
 
 // Run writes until ctx ends, and returns nil. Flush then writes the rest.
 func (w *Saver) Run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
+	for ctx.Err() == nil {
 		w.mu.Lock()
 		at, due := w.plan.due()
 		w.mu.Unlock()
-		wait := at.Sub(w.now())
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case due && wait <= 0:
-			w.write()
-			continue // it may have failed
-		}
-		var timed <-chan time.Time
+		var timed <-chan time.Time // never, while there is nothing to write
 		if due {
-			timer.Reset(wait)
-			timed = timer.C
+			timed = time.After(time.Until(at))
 		}
 		select {
 		case <-ctx.Done():
 		case <-w.wake:
 		case <-timed:
+			w.Flush() // if it fails, it is due again
 		}
 	}
+	return nil
 }
 
 // Flush writes what was not written yet, at once: the process is about to end.
@@ -131,14 +114,14 @@ func (w *Saver) write() {
 	w.writing.Lock()
 	defer w.writing.Unlock()
 	w.mu.Lock()
-	s, at := w.latest, w.now()
+	s, at := w.latest, time.Now()
 	w.plan = w.plan.written(at)
 	before := w.stats.Err
 	w.mu.Unlock()
 	size, err := w.store.Save(s, at)
 	w.mu.Lock()
 	if w.stats.Err = err; err == nil {
-		w.stats.Writes, w.stats.Bytes, w.stats.Written = w.stats.Writes+1, size, w.now()
+		w.stats.Writes, w.stats.Bytes, w.stats.Written = w.stats.Writes+1, size, time.Now()
 	} else {
 		w.plan = w.plan.failed(err)
 	}
