@@ -43,7 +43,10 @@ func FileChanged(ctx context.Context, c FileConfig) bool {
 		case !bytes.Equal(text, last):
 			next = settle // it may be half written
 		default:
-			if err = c.refusal(text); err == nil {
+			if c.Accept != nil {
+				err = c.Accept(text)
+			}
+			if err == nil {
 				return true
 			}
 		}
@@ -57,13 +60,6 @@ func FileChanged(ctx context.Context, c FileConfig) bool {
 		}
 		unheard = folders.follow()
 	}
-}
-
-func (c FileConfig) refusal(text []byte) error {
-	if c.Accept == nil {
-		return nil
-	}
-	return c.Accept(text)
 }
 
 // message returns the text of an error; "" = no error.

@@ -27,9 +27,6 @@ const (
 	unfinished    = ".state"         // + number: a write that did not end
 )
 
-// badTime is the time in the name of a file that was set aside.
-const badTime = "20060102T150405Z"
-
 // Store is the folder in which the last enforced state of a node lies, in two generations: a write
 // that fails or is interrupted at any step leaves one that was whole before.
 type Store struct {
@@ -44,7 +41,9 @@ func NewStore(dir, node string) *Store { return &Store{dir: dir, node: node, now
 // another node or of another version is set aside. Problems say what was not used and why, one line
 // each. False = there is no state, as on a new node.
 func (s *Store) Load() (read state.State, problems []string, ok bool) {
-	s.removeUnfinished()
+	for _, path := range s.named(unfinished) { // of processes that ended while they wrote
+		_ = os.Remove(path) // it only takes space
+	}
 	for _, name := range []string{currentState, previousState} {
 		path := filepath.Join(s.dir, name)
 		read, err := s.load(path)
@@ -99,7 +98,7 @@ func (s *Store) setAside(path string) (fate string) {
 	for _, old := range s.named(badState) {
 		_ = os.Remove(old) // a second one only takes space
 	}
-	to := filepath.Join(s.dir, badState+s.now().UTC().Format(badTime))
+	to := filepath.Join(s.dir, badState+s.now().UTC().Format("20060102T150405Z"))
 	if err := os.Rename(path, to); err != nil {
 		return fmt.Sprintf("it stays there: %v", err)
 	}
@@ -116,13 +115,6 @@ func (s *Store) named(prefix string) []string {
 		}
 	}
 	return paths
-}
-
-// removeUnfinished removes what processes left that ended while they wrote.
-func (s *Store) removeUnfinished() {
-	for _, path := range s.named(unfinished) {
-		_ = os.Remove(path) // it only takes space
-	}
 }
 
 // Save writes a Snapshot as the newer generation, through to the disk, and returns its size in
