@@ -14,15 +14,13 @@ type access struct {
 	what    string             // the kind, for messages
 	options metav1.ListOptions // selectors
 	lister  lister
-	outage  *outage
-	own     *outage // of this kind alone; nil = none is wanted
+	outages []*outage // that an answer may begin or end
 }
 
 // heard reports an answer.
 func (a access) heard(ctx context.Context, err error) {
-	a.outage.heard(ctx, a.what, err)
-	if a.own != nil {
-		a.own.heard(ctx, a.what, err)
+	for _, o := range a.outages {
+		o.heard(ctx, a.what, err)
 	}
 }
 
@@ -42,7 +40,7 @@ func listerOf[L runtime.Object](client interface {
 	}
 }
 
-// listerWatcher returns what an informer needs. Every answer is reported to the outage.
+// listerWatcher returns what an informer needs. Every answer is reported to the outages.
 func (a access) listerWatcher() cache.ListerWatcher {
 	selected := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector, o.FieldSelector = a.options.LabelSelector, a.options.FieldSelector

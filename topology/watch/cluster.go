@@ -120,8 +120,7 @@ func (c ClusterConfig) selectors() (services, slices metav1.ListOptions) {
 func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 	log := cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	cluster := &Cluster{node: c.Node, changed: newPulse(), silence: c.Silence, reflectors: logr.FromSlogHandler(log.Handler()).V(debug)}
-	trim := object.NewTrimmer()
-	trim.Names = c.DNS
+	trim := &object.Trimmer{Names: c.DNS}
 	ofServices, ofSlices := c.selectors()
 	away := newOutage(log)
 	cluster.away, cluster.sliceAway = away, newOutage(slog.New(slog.DiscardHandler))
@@ -130,7 +129,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 		what:    "Services",
 		options: ofServices,
 		lister:  of.services,
-		outage:  away,
+		outages: []*outage{away},
 	}, apiKind(trim.Service), cluster.changed); err != nil {
 		return nil, err
 	}
@@ -138,8 +137,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 		what:    "EndpointSlices",
 		options: ofSlices,
 		lister:  of.slices,
-		outage:  away,
-		own:     cluster.sliceAway,
+		outages: []*outage{away, cluster.sliceAway},
 	}, sliceKind(trim), cluster.changed); err != nil {
 		return nil, err
 	}
@@ -148,7 +146,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 			what:    u.what(),
 			options: metav1.ListOptions{LabelSelector: u.selector()},
 			lister:  listerOf(of.metadata.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))),
-			outage:  away,
+			outages: []*outage{away},
 		}, apiKind(trim.Metadata), cluster.changed)
 	}, log)
 	cluster.nodes.nodeless, cluster.nodes.named.saved = c.Node == "", c.LastKeys
@@ -159,7 +157,7 @@ func newClusterWithClients(c ClusterConfig, of clients) (*Cluster, error) {
 		what:    "Node " + c.Node,
 		options: metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, c.Node).String()},
 		lister:  of.node,
-		outage:  away,
+		outages: []*outage{away},
 	}, apiKind(trim.Node), cluster.changed)
 	if err == nil && c.DNS {
 		cluster.names, err = newNameWatches(of, trim, cluster.changed, log)
@@ -217,8 +215,7 @@ func (c *Cluster) Snapshot() (topology.Snapshot, bool) {
 	}
 	s.Nodes, s.Watched = c.nodes.known(c.node)
 	if c.names != nil {
-		lists := c.names.list()
-		s.Namespaces, s.Grids = lists.namespaces, lists.grids
+		s.Namespaces, s.Grids = c.names.list()
 	}
 	return s, true
 }
@@ -229,8 +226,7 @@ func (c *Cluster) Changed() <-chan struct{} { return c.changed }
 // NodeWatches counts the running watches for Nodes: for the Nodes of one unit each, and for all
 // Nodes. Safe for concurrent use.
 func (c *Cluster) NodeWatches() (units, all int) {
-	count := c.nodes.count()
-	return count.units, count.all
+	return int(c.nodes.units.Load()), int(c.nodes.all.Load())
 }
 
 // Lost returns since when, and why, some kind cannot be read from the API server, as failed

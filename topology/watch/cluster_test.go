@@ -333,7 +333,7 @@ func TestNewClusterDoesNotDial(t *testing.T) {
 func TestLossesAreOfSlices(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	c := &Cluster{away: newOutage(log), sliceAway: newOutage(log)}
-	nodes, slices := access{what: "Nodes", outage: c.away}, access{what: "EndpointSlices", outage: c.away, own: c.sliceAway}
+	nodes, slices := access{what: "Nodes", outages: []*outage{c.away}}, access{what: "EndpointSlices", outages: []*outage{c.away, c.sliceAway}}
 	nodes.heard(t.Context(), fmt.Errorf("forbidden"))
 	slices.heard(t.Context(), nil)
 	if now, last := c.Losses(); c.Lost() == (Loss{}) || now != (Loss{}) || last != (PastLoss{}) {

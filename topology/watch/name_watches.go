@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"gridproxy/topology"
 	"gridproxy/topology/object"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,14 +33,9 @@ type nameWatches struct {
 	// These are closed once Namespaces, or Grids, were refused.
 	noNamespaces, noGrids chan struct{}
 
-	lists   nameLists
-	version [2]int // of the collections that lists was made of
-}
-
-// nameLists are those of a Snapshot, sorted.
-type nameLists struct {
-	namespaces []string
-	grids      []types.NamespacedName
+	namespaceNames []string               // of a Snapshot, sorted
+	gridNames      []types.NamespacedName // in the same way
+	version        [2]int                 // of the collections that these were made of
 }
 
 func newNameWatches(of clients, trim *object.Trimmer, changed pulse, log *slog.Logger) (*nameWatches, error) {
@@ -49,14 +45,14 @@ func newNameWatches(of clients, trim *object.Trimmer, changed pulse, log *slog.L
 		what: "Namespaces",
 		lister: n.patient(listerOf(of.metadata.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))), n.noNamespaces,
 			"Namespaces cannot be listed: grid-dns is not told any name, and the DNS of the cluster answers"),
-		outage: newOutage(slog.New(slog.DiscardHandler)), // rules do not depend on them
+		// They have no outage: rules do not depend on them, and the kind of Grids may never exist.
 	}, apiKind(trim.Identity), changed); err != nil {
 		return nil, err
 	}
 	n.grids, err = newCollection(access{
-		what:   "StatefulSetGrids",
-		lister: n.patient(listerOf(of.metadata.Resource(gridResource())), n.noGrids, "StatefulSetGrids cannot be listed: no Pod has a name that is the same in every unit"),
-		outage: newOutage(slog.New(slog.DiscardHandler)), // the kind may be missing for ever
+		what: "StatefulSetGrids",
+		lister: n.patient(listerOf(of.metadata.Resource(gridResource())), n.noGrids,
+			"StatefulSetGrids cannot be listed: no Pod has a name that is the same in every unit"),
 	}, apiKind(trim.Identity), changed)
 	return n, err
 }
@@ -118,24 +114,24 @@ func (n *nameWatches) read(ctx context.Context) bool {
 
 // list returns what the collections hold now: the same list until its collection changes. Before
 // Namespaces have been read there are no names.
-func (n *nameWatches) list() nameLists {
+func (n *nameWatches) list() (namespaceNames []string, gridNames []types.NamespacedName) {
 	namespaces, a := n.namespaces.list()
 	grids, b := n.grids.list()
 	if a != n.version[0] && closed(n.namespaces.read()) {
-		n.lists.namespaces = make([]string, len(namespaces)) // not nil: names are enabled
+		n.namespaceNames = make([]string, len(namespaces)) // not nil: names are enabled
 		for i, o := range namespaces {
-			n.lists.namespaces[i] = o.Name
+			n.namespaceNames[i] = o.Name
 		}
 	}
 	if b != n.version[1] {
-		n.lists.grids = make([]types.NamespacedName, len(grids))
+		n.gridNames = make([]types.NamespacedName, len(grids))
 		for i, o := range grids {
-			n.lists.grids[i] = types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+			n.gridNames[i] = topology.NameOf(o)
 		}
 	}
-	if n.lists.namespaces != nil {
+	if n.namespaceNames != nil {
 		n.version[0] = a
 	}
 	n.version[1] = b
-	return n.lists
+	return n.namespaceNames, n.gridNames
 }

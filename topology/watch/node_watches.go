@@ -17,7 +17,7 @@ import (
 type nodeCollection = collection[metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata]
 
 // nodeWatches runs the watches for Nodes that a unitPlan asks for. Its methods must not be called
-// at the same time, except run and count.
+// at the same time, except run.
 type nodeWatches struct {
 	open     func(unit) (*nodeCollection, error)
 	changed  pulse
@@ -34,14 +34,14 @@ type nodeWatches struct {
 
 	joined joined // by the last call of known
 	sizes  allSizes
-	counts atomic.Pointer[nodeWatchCount]
+	// These count the running watches: for the Nodes of one unit each, and for all Nodes.
+	units, all atomic.Int64
 
 	mu      sync.Mutex
 	launch  func(runs ...func(context.Context)) context.CancelFunc // nil = before start and after the end
 	streams sync.WaitGroup
 }
 
-// runningWatch is one running watch.
 type runningWatch struct {
 	*nodeCollection
 	stop    context.CancelFunc
@@ -68,16 +68,11 @@ type joinedSource struct {
 	version int
 }
 
-// nodeWatchCount counts running watches: for the Nodes of one unit each, and for all Nodes.
-type nodeWatchCount struct{ units, all int }
-
 func newNodeWatches(changed pulse, away *outage, open func(unit) (*nodeCollection, error), log *slog.Logger) *nodeWatches {
-	n := &nodeWatches{
+	return &nodeWatches{
 		open: open, changed: changed, away: away, log: log, running: map[unit]*runningWatch{},
 		written: func() bool { return false },
 	}
-	n.counts.Store(&nodeWatchCount{})
-	return n
 }
 
 // start lets watches run until ctx ends. Call it once, before follow, and then run.
@@ -101,9 +96,6 @@ func (n *nodeWatches) run(ctx context.Context) {
 	n.mu.Unlock()
 	n.streams.Wait()
 }
-
-// count returns how many watches run. Safe for concurrent use.
-func (n *nodeWatches) count() nodeWatchCount { return *n.counts.Load() }
 
 // follow starts and ends watches. It reports whether a Snapshot can be formed.
 // lost says that this Node is missing in a list although no event has deleted it.
@@ -131,15 +123,7 @@ func (n *nodeWatches) follow(now time.Time, services []*corev1.Service, self *co
 
 func (n *nodeWatches) complete(u unit) bool {
 	w := n.running[u]
-	if w == nil {
-		return false
-	}
-	select {
-	case <-w.read():
-		return true
-	default:
-		return false
-	}
+	return w != nil && closed(w.read())
 }
 
 // size counts the Nodes of a unit that a complete watch holds: its own, or the one for all Nodes.
@@ -199,28 +183,26 @@ func (n *nodeWatches) end(u unit) {
 }
 
 // countRunning also logs when a watch for all Nodes begins and ends.
-func (n *nodeWatches) countRunning(u unit, change int) {
-	count := n.count()
+func (n *nodeWatches) countRunning(u unit, change int64) {
 	if !u.every() {
-		count.units += change
-	} else if count.all += change; count.all > 0 {
+		n.units.Add(change)
+	} else if n.all.Add(change) > 0 {
 		n.log.Info("all Nodes are watched: the units of this Node that Services name are more, or together larger, than are watched one by one", "maxUnits", unitsMax, "maxNodes", unitNodesMax)
 	} else {
 		n.log.Info("only the Nodes of this Node's units are watched again")
 	}
-	n.counts.Store(&count)
 }
 
 // setAlarm wakes the reader when the plan must be made again.
 func (n *nodeWatches) setAlarm(now time.Time) {
-	at, set := n.plan.deadline() // zero = there is none
+	at := n.plan.deadline()
 	if at.Equal(n.alarmAt) {
 		return
 	}
 	if n.alarm != nil {
 		n.alarm.Stop()
 	}
-	if n.alarmAt = at; set {
+	if n.alarmAt = at; !at.IsZero() {
 		n.alarm = time.AfterFunc(at.Sub(now), n.changed.send)
 	}
 }

@@ -3,6 +3,8 @@ package watch
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,8 +49,12 @@ func (o *outage) last() PastLoss {
 	return PastLoss{}
 }
 
-// ended notes that no kind is failing any more.
-func (o *outage) ended() {
+// drop forgets that a kind fails. The outage ends if no other kind fails.
+func (o *outage) drop(kind string) {
+	_, failing := o.reasons[kind]
+	if delete(o.reasons, kind); !failing || len(o.reasons) > 0 {
+		return
+	}
 	over := merged(PastLoss{Since: o.now().Since, End: time.Now()}, o.last())
 	o.over.Store(&over)
 	o.loss.Store(nil)
@@ -69,47 +75,29 @@ func (o *outage) heard(ctx context.Context, kind string, err error) {
 	if ctx.Err() != nil { // asked under the lock: forget comes after the end of ctx
 		return
 	}
-	_, failing := o.reasons[kind]
-	switch {
-	case err == nil && failing:
-		delete(o.reasons, kind)
-		if len(o.reasons) == 0 {
-			o.ended()
-		}
-	case err != nil:
-		if len(o.reasons) == 0 {
-			o.loss.Store(&Loss{Since: time.Now(), Reason: err.Error()})
-		}
-		reason := apierrors.ReasonForError(err)
-		if !o.has(reason) {
-			o.log.Warn("the API server does not answer; the known state of the cluster stays in force until it does", "kind", kind, "err", err)
-		}
-		o.reasons[kind] = reason
+	if err == nil {
+		o.drop(kind)
+		return
 	}
+	if len(o.reasons) == 0 {
+		o.loss.Store(&Loss{Since: time.Now(), Reason: err.Error()})
+	}
+	reason := apierrors.ReasonForError(err)
+	if !slices.Contains(slices.Collect(maps.Values(o.reasons)), reason) {
+		o.log.Warn("the API server does not answer; the known state of the cluster stays in force until it does", "kind", kind, "err", err)
+	}
+	o.reasons[kind] = reason
 }
 
-// forget drops a kind that is not requested any more. The outage ends if no other kind fails.
+// forget drops a kind that is not requested any more.
 func (o *outage) forget(kind string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, failing := o.reasons[kind]
-	delete(o.reasons, kind)
-	if failing && len(o.reasons) == 0 {
-		o.ended()
-	}
+	o.drop(kind)
 }
 
 // isAnswer recognises errors that are part of the protocol. After a version that is too old,
 // everything is listed. A server that cannot stream the first list (KEP-3157) sends a plain one.
 func isAnswer(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
-}
-
-func (o *outage) has(reason metav1.StatusReason) bool {
-	for _, r := range o.reasons {
-		if r == reason {
-			return true
-		}
-	}
-	return false
 }

@@ -23,22 +23,20 @@ func join(watches []unitNodes) map[string]labels.Set {
 	}
 	all := make(map[string]labels.Set, most+1)
 	at := make([]int, len(watches))
-	held := make([]labels.Set, len(watches)) // of one Node, by watch
-	holds := make([]bool, len(watches))
+	held := make([]*metav1.PartialObjectMetadata, len(watches)) // one Node, by watch; nil = it is not there
 	for {
 		name, found := firstName(watches, at)
 		if !found {
 			return all
 		}
 		for i, w := range watches {
-			holds[i] = at[i] < len(w.nodes) && w.nodes[at[i]].Name == name
 			held[i] = nil
-			if holds[i] {
-				held[i] = w.nodes[at[i]].Labels
+			if at[i] < len(w.nodes) && w.nodes[at[i]].Name == name {
+				held[i] = w.nodes[at[i]]
 				at[i]++
 			}
 		}
-		if set, known := agreed(watches, holds, held); known {
+		if set, known := agreed(watches, held); known {
 			all[name] = set
 		}
 	}
@@ -56,7 +54,7 @@ func firstName(watches []unitNodes, at []int) (name string, found bool) {
 }
 
 // agreed returns the labels of one Node that count; false = the Node does not.
-func agreed(watches []unitNodes, holds []bool, held []labels.Set) (labels.Set, bool) {
+func agreed(watches []unitNodes, held []*metav1.PartialObjectMetadata) (labels.Set, bool) {
 	var set labels.Set
 	known, own := false, false // own = set is a copy
 	change := func(drop func(key, value string) bool) {
@@ -65,19 +63,18 @@ func agreed(watches []unitNodes, holds []bool, held []labels.Set) (labels.Set, b
 		}
 		maps.DeleteFunc(set, drop)
 	}
-	for i := range watches {
+	for _, node := range held {
 		switch {
-		case !holds[i]:
+		case node == nil:
 		case !known:
-			set, known = held[i], true
-		case !maps.Equal(set, held[i]):
-			other := held[i]
-			change(func(key, value string) bool { theirs, has := other[key]; return !has || theirs != value })
+			set, known = node.Labels, true
+		case !maps.Equal(set, node.Labels):
+			change(func(key, value string) bool { theirs, has := node.Labels[key]; return !has || theirs != value })
 		}
 	}
 	for i, w := range watches {
 		switch {
-		case holds[i]:
+		case held[i] != nil:
 		case w.unit.every():
 			return nil, false
 		case w.unit.has(set):

@@ -194,20 +194,15 @@ func (p unitPlan) watched() map[string]bool {
 	return keys
 }
 
-// deadline returns when next must be called at the latest, whatever happens; false = it need not
-// be.
-func (p unitPlan) deadline() (time.Time, bool) {
-	var all []time.Time
+// deadline returns when next must be called at the latest, whatever happens; zero = it need not be.
+func (p unitPlan) deadline() (first time.Time) {
 	if !p.since.IsZero() {
-		all = append(all, p.since.Add(p.limit))
+		first = p.since.Add(p.limit)
 	}
 	for _, w := range p.watches {
 		if !w.idle.IsZero() {
-			all = append(all, w.idle.Add(lingering))
+			first = earlier(first, w.idle.Add(lingering))
 		}
 	}
-	if len(all) == 0 {
-		return time.Time{}, false
-	}
-	return slices.MinFunc(all, time.Time.Compare), true
+	return first
 }

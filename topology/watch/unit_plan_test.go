@@ -65,7 +65,7 @@ func TestFirstLabelsWait(t *testing.T) {
 		p.want("is waited for", "k=x", "", false)
 		p.pass(test.limit - bootLimit)
 		p.want("until the limit", "k=x", "", false)
-		if at, set := p.plan.deadline(); !set || at != time.Unix(1, 0).Add(test.limit) && test.limit == bootLimit {
+		if at := p.plan.deadline(); at.IsZero() || at != time.Unix(1, 0).Add(test.limit) && test.limit == bootLimit {
 			t.Errorf("the plan wakes at %v, want it at the limit of %v", at, test.limit)
 		}
 		p.pass(1)
