@@ -13,8 +13,10 @@ import (
 
 // Config says what a Chain reads, and which of its parts are on.
 type Config struct {
-	// Connect makes the Cluster that watches an API server, as in ConnectionConfig. nil = Manifests
-	// are read. Then no Snapshot is held back, and no endpoint is held.
+	// Connect makes the Cluster that watches an API server. It sends no request: an error means that
+	// a file, such as a kubeconfig or a token, is missing or wrong. It is called until it succeeds
+	// once, never twice at a time. nil = Manifests are read. Then no Snapshot is held back, and no
+	// endpoint is held.
 	Connect   func() (*Cluster, error)
 	Manifests ManifestConfig
 
@@ -116,7 +118,7 @@ func New(c Config) (*Chain, error) {
 		manifests := NewManifests(c.Manifests)
 		return newChain(c, manifests), manifests.Read()
 	}
-	connection := NewConnection(ConnectionConfig{Connect: c.Connect, Log: c.Log})
+	connection := NewConnection(c.Connect, c.Log)
 	err := connection.Try()
 	if !c.Saved.Saved.IsZero() {
 		err = nil // Run logs it
@@ -200,7 +202,6 @@ func (c *Chain) Snapshot() (topology.Snapshot, bool) {
 	return s, true
 }
 
-// facts asks the source.
 func (c *Chain) facts() Facts {
 	f := Facts{Written: c.config.Written}
 	if s, whole := c.source.Snapshot(); whole {

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync/atomic"
@@ -16,36 +17,26 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// ConnectionConfig says how a Connection gets its Cluster.
-type ConnectionConfig struct {
-	// Connect makes the Cluster. It sends no request: an error means that a file, such as a
-	// kubeconfig or a token, is missing or wrong. It is called until it succeeds once, never
-	// twice at a time.
-	Connect func() (*Cluster, error)
-	Log     *slog.Logger // logs each reason once, and the success after it; nil = no log
-}
-
 // Connection is the Source of a Cluster that cannot always be made at the start, because a file
 // that it needs is missing. Until it can be, there is no Snapshot, and the API server counts as
 // lost.
 type Connection struct {
-	config  ConnectionConfig
+	connect func() (*Cluster, error)
+	log     *slog.Logger // logs each reason once, and the success after it
 	changed pulse
 	cluster atomic.Pointer[Cluster] // nil = not made yet
 	loss    atomic.Pointer[Loss]    // of the last attempt; nil = there was none
 }
 
-// NewConnection makes the Source. Nothing is attempted before Try or Run.
-func NewConnection(c ConnectionConfig) *Connection {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	return &Connection{config: c, changed: newPulse()}
+// NewConnection makes the Source, with Connect and Log of a Config. Nothing is attempted before Try
+// or Run.
+func NewConnection(connect func() (*Cluster, error), log *slog.Logger) *Connection {
+	return &Connection{connect: connect, log: cmp.Or(log, slog.New(slog.DiscardHandler)), changed: newPulse()}
 }
 
 // Try makes the Cluster now. After an error Run tries again. It must not be called during Run.
 func (c *Connection) Try() error {
-	cluster, err := c.config.Connect()
+	cluster, err := c.connect()
 	if err != nil {
 		loss := Loss{Since: time.Now(), Reason: excerpt.Message(err.Error())}
 		if before := c.loss.Load(); before != nil {
@@ -64,7 +55,7 @@ func (c *Connection) Run(ctx context.Context) error {
 	failed := ""
 	for pause := firstPause; c.cluster.Load() == nil; pause = min(2*pause, longestPause) {
 		if now := c.Lost().Reason; now != failed {
-			c.config.Log.Error("the API server cannot be asked: a file of the connection is missing or wrong; the connection is tried again until it is there", "err", now)
+			c.log.Error("the API server cannot be asked: a file of the connection is missing or wrong; the connection is tried again until it is there", "err", now)
 			failed = now
 		}
 		if failed != "" && !sleep(ctx, pause) {
@@ -72,7 +63,7 @@ func (c *Connection) Run(ctx context.Context) error {
 		}
 		if c.Try() == nil && failed != "" {
 			c.changed.send() // what depends on the connection itself
-			c.config.Log.Info("the files of the connection to the API server can be read now")
+			c.log.Info("the files of the connection to the API server can be read now")
 		}
 	}
 	return forward(ctx, c.cluster.Load(), c.changed.send)

@@ -23,13 +23,13 @@ func newConnecting(t *testing.T, errs ...error) *connecting {
 	t.Helper()
 	cluster := startCluster(t).Cluster
 	c := &connecting{errs: errs}
-	c.Connection = NewConnection(ConnectionConfig{Log: slog.New(slog.NewTextHandler(&c.log, nil)), Connect: func() (*Cluster, error) {
+	c.Connection = NewConnection(func() (*Cluster, error) {
 		c.times = append(c.times, time.Now())
 		if n := len(c.times); n <= len(c.errs) {
 			return nil, c.errs[n-1]
 		}
 		return cluster, nil
-	}})
+	}, slog.New(slog.NewTextHandler(&c.log, nil)))
 	return c
 }
 
