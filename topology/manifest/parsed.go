@@ -55,8 +55,7 @@ func parse(file string, text []byte) parsed { return options{}.parse(file, text)
 
 // parse does what the function parse does, with options.
 func (o options) parse(file string, text []byte) parsed {
-	p := parsed{trim: object.NewTrimmer(), options: o, skipped: map[schema.GroupKind]int{}}
-	p.trim.Names = o.names
+	p := parsed{trim: &object.Trimmer{Names: o.names}, options: o, skipped: map[schema.GroupKind]int{}}
 	if documents.IsEmpty(text) {
 		p.errs = []error{fmt.Errorf("%s: is empty, perhaps half written; remove the file to remove its objects", file)}
 		return p

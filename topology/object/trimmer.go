@@ -14,18 +14,13 @@ import (
 )
 
 // Trimmer copies those fields of API objects that gridproxy reads, and stores equal names once. Its
-// arguments are not changed. Safe for concurrent use.
+// arguments are not changed. The zero value is ready for use. Safe for concurrent use.
 type Trimmer struct {
 	Names bool // also keep what DNS reads of EndpointSlices; set before the first use
 
 	mu          sync.Mutex
 	names       cache[*string]
 	annotations cache[map[string]string] // of Services, by what they hold
-}
-
-// NewTrimmer remembers no name yet.
-func NewTrimmer() *Trimmer {
-	return &Trimmer{}
 }
 
 // name returns the one copy of a text that many objects share.
@@ -180,7 +175,11 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 
 // Slice reads an EndpointSlice, and stores equal names once.
 func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *topology.Slice {
-	out := t.newSlice(s)
+	read := topology.NewSlice
+	if t.Names {
+		read = topology.NewSliceWithNames
+	}
+	out := read(s)
 	out.Namespace = t.name(out.Namespace)
 	together(&out.Name, &out.ResourceVersion, &out.Service)
 	out.ShareNames(t.name)
@@ -192,13 +191,6 @@ func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *topology.Slice {
 		out.Endpoints[i].Node = t.name(out.Endpoints[i].Node)
 	}
 	return out
-}
-
-func (t *Trimmer) newSlice(s *discoveryv1.EndpointSlice) *topology.Slice {
-	if t.Names {
-		return topology.NewSliceWithNames(s)
-	}
-	return topology.NewSlice(s)
 }
 
 // Identity keeps the namespace and the name of an object.

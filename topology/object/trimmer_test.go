@@ -28,7 +28,7 @@ import (
 func TestTrimKeepsWhatIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)
-		trim, trimmed, before := NewTrimmer(), s, s
+		trim, trimmed, before := new(Trimmer), s, s
 		trimmed.Services, before.Services = nil, nil
 		for _, svc := range s.Services {
 			before.Services = append(before.Services, svc.DeepCopy())
@@ -67,7 +67,7 @@ func BenchmarkMemory(b *testing.B) {
 			for b.Loop() {
 				before := heap()
 				all := make([]any, 0, 2*services)
-				trim := NewTrimmer()
+				trim := new(Trimmer)
 				for i := range services {
 					svc, slice := decoded(b, i)
 					if keep {
@@ -87,7 +87,7 @@ func BenchmarkMemory(b *testing.B) {
 // leave no trace; nor do 20,000 short ones.
 func TestAnnotationsThatChangeAreForgotten(t *testing.T) {
 	for _, test := range []struct{ updates, size int }{{300, 250_000}, {20_000, 900}} {
-		trim := NewTrimmer()
+		trim := new(Trimmer)
 		before := heap()
 		for i := range test.updates {
 			text := fmt.Sprintf("%0*d", test.size, i)
@@ -175,7 +175,7 @@ func TestTextsLieTogether(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "1234", ResourceVersion: "77"},
 		Spec:       corev1.ServiceSpec{ClusterIP: "10.0.0.1", ClusterIPs: []string{"10.0.0.1", "fd00::1"}},
 	}
-	kept := NewTrimmer().Service(svc)
+	kept := new(Trimmer).Service(svc)
 	texts := []string{kept.Name, string(kept.UID), kept.ResourceVersion}
 	for i := 1; i < len(texts); i++ {
 		before := unsafe.Pointer(unsafe.StringData(texts[i-1]))
@@ -186,7 +186,7 @@ func TestTextsLieTogether(t *testing.T) {
 	if unsafe.StringData(kept.Spec.ClusterIPs[1]) == unsafe.StringData(svc.Spec.ClusterIPs[1]) || kept.Spec.ClusterIPs[1] != "fd00::1" {
 		t.Errorf("the cluster IP %q is the decoder's", kept.Spec.ClusterIPs[1])
 	}
-	slice := NewTrimmer().Slice(&discoveryv1.EndpointSlice{
+	slice := new(Trimmer).Slice(&discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "web-1", ResourceVersion: "78", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	})
@@ -205,7 +205,7 @@ func TestAnnotationsAreBounded(t *testing.T) {
 			"superedge.io/other": long, "example.com/other": long,
 		}}}
 		want, policy, wantErr := topology.ParseKeys(svc.Annotations)
-		kept := NewTrimmer().Service(svc).Annotations
+		kept := new(Trimmer).Service(svc).Annotations
 		bytes := 0
 		for name, text := range kept {
 			bytes += len(name) + len(text)
@@ -224,7 +224,7 @@ func TestAnnotationsAreBounded(t *testing.T) {
 // kept, so that the warning about it is the same as of the whole Service.
 func TestMisnamedIsKept(t *testing.T) {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"topologykeys": strings.Repeat("x", 200_000), "topologyKey": "y", "other": "z"}}}
-	kept := NewTrimmer().Service(svc).Annotations
+	kept := new(Trimmer).Service(svc).Annotations
 	if len(kept) != 1 || kept["topologyKey"] != "" {
 		t.Errorf("%d annotations are kept: %.100v", len(kept), kept)
 	}

@@ -35,7 +35,7 @@ func Decode(file []byte) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	d := decoder{trim: object.NewTrimmer(), into: &s.Snapshot}
+	d := decoder{trim: &object.Trimmer{}, into: &s.Snapshot}
 	s.Snapshot.Node, s.Snapshot.Nodes, s.Snapshot.Saved = header.Node, map[string]labels.Set{}, header.Time
 	if err := readFrames(unpacked, d.frame); err != nil {
 		return State{}, err

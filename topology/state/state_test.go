@@ -47,7 +47,7 @@ func file(t fatal, s topology.Snapshot) []byte {
 
 // trimmed is a Snapshot as a source has it.
 func trimmed(s topology.Snapshot) topology.Snapshot {
-	trim := object.NewTrimmer()
+	trim := new(object.Trimmer)
 	services := make([]*corev1.Service, len(s.Services))
 	for i, svc := range s.Services {
 		services[i] = trim.Service(svc)
@@ -122,7 +122,7 @@ func TestRoundTripOfNames(t *testing.T) {
 			drawn = drawn.Change(t)
 		}
 		s := drawn.Snapshot
-		trim := object.NewTrimmer()
+		trim := new(object.Trimmer)
 		s.Services = nil
 		for _, svc := range drawn.Services {
 			s.Services = append(s.Services, trim.Service(svc))

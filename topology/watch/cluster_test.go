@@ -232,7 +232,7 @@ func TestTransform(t *testing.T) {
 	if err != nil || stored.(*metav1.PartialObjectMetadata).Annotations != nil {
 		t.Fatalf("stored is %v: %v", stored, err)
 	}
-	transform := nodes.transform(apiKind(object.NewTrimmer().Metadata))
+	transform := nodes.transform(apiKind(new(object.Trimmer).Metadata))
 	_, beat := f.node("n1", "x", "2")
 	if got, err := transform(beat); err != nil || got != stored {
 		t.Errorf("a heartbeat is stored as a new object: %v", err)
@@ -261,7 +261,7 @@ func TestTransformSlices(t *testing.T) {
 	if err != nil || !found {
 		t.Fatalf("the store has %v: %v", stored, err)
 	}
-	transform := f.slices.transform(sliceKind(object.NewTrimmer()))
+	transform := f.slices.transform(sliceKind(new(object.Trimmer)))
 	if got, err := transform(read("2", "10.0.0.1")); err != nil || got != stored {
 		t.Errorf("an update of nothing that is read is stored as a new object: %v", err)
 	}
