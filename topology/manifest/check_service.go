@@ -51,7 +51,9 @@ func checkClusterIPs(f *findings, spec *corev1.ServiceSpec) {
 		f.wrong(specPath.Child("clusterIP"), "is %s, but spec.clusterIPs[0] is %s; make them equal",
 			excerpt.Quoted(spec.ClusterIP), excerpt.Quoted(spec.ClusterIPs[0]))
 	}
-	checkFamilyNames(f, spec)
+	for i := range spec.IPFamilies {
+		oneOf(f, specPath.Child("ipFamilies").Index(i), &spec.IPFamilies[i], "", corev1.IPv4Protocol, corev1.IPv6Protocol)
+	}
 	if len(spec.ClusterIPs) == 0 || slices.Equal(spec.ClusterIPs, []string{corev1.ClusterIPNone}) {
 		return
 	}
@@ -81,12 +83,6 @@ func checkClusterIPs(f *findings, spec *corev1.ServiceSpec) {
 	spec.ClusterIP = spec.ClusterIPs[0]
 	if len(spec.IPFamilies) == 0 {
 		spec.IPFamilies = families
-	}
-}
-
-func checkFamilyNames(f *findings, spec *corev1.ServiceSpec) {
-	for i := range spec.IPFamilies {
-		oneOf(f, specPath.Child("ipFamilies").Index(i), &spec.IPFamilies[i], "", corev1.IPv4Protocol, corev1.IPv6Protocol)
 	}
 }
 

@@ -31,7 +31,7 @@ func FuzzManifests(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		objects, warnings, err := assemble([]parsed{parse("f.yaml", text)})
+		objects, warnings, err := assemble([]parsed{new(options).parse("f.yaml", text)})
 		if err != nil {
 			warnings = append(warnings, strings.Split(err.Error(), "\n")...)
 		}
@@ -46,7 +46,7 @@ func FuzzManifests(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, _, err := assemble([]parsed{parse("g.yaml", manifest(t, objects))})
+		again, _, err := assemble([]parsed{new(options).parse("g.yaml", manifest(t, objects))})
 		if err != nil {
 			t.Fatalf("what was read is refused once written down: %v\n%s", err, manifest(t, objects))
 		}

@@ -55,7 +55,7 @@ func arrange(t *rapid.T, documents []string) []parsed {
 	}
 	var all []parsed
 	for i, f := range files {
-		all = append(all, parse(fmt.Sprintf("%d.yaml", i), []byte("---\n"+strings.Join(f, "---\n"))))
+		all = append(all, new(options).parse(fmt.Sprintf("%d.yaml", i), []byte("---\n"+strings.Join(f, "---\n"))))
 	}
 	return all
 }
@@ -127,7 +127,7 @@ func TestReuse(t *testing.T) {
 		return fmt.Sprintf("---\n{apiVersion: v1, kind: Service, metadata: {name: %s}, spec: {clusterIP: %s, ports: [{port: 80}]}}\n", name, ip)
 	}
 	read := func(texts ...string) Objects {
-		o, _, err := assemble([]parsed{parse("a.yaml", []byte(strings.Join(texts, "")))})
+		o, _, err := assemble([]parsed{new(options).parse("a.yaml", []byte(strings.Join(texts, "")))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,9 +51,6 @@ type located[T any] struct {
 }
 
 // parse reads the text of one manifest file. It is pure.
-func parse(file string, text []byte) parsed { return options{}.parse(file, text) }
-
-// parse does what the function parse does, with options.
 func (o options) parse(file string, text []byte) parsed {
 	p := parsed{trim: &object.Trimmer{Names: o.names}, options: o, skipped: map[schema.GroupKind]int{}}
 	if documents.IsEmpty(text) {
@@ -75,6 +72,11 @@ func (o options) parse(file string, text []byte) parsed {
 type header struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
+}
+
+type identity struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
 }
 
 // The kinds that are read, and the lists of them.
@@ -232,10 +234,7 @@ func appendObject[D, T any, P interface {
 // nameFrom takes the object's identity from its text, as far as it can be read.
 func (f *findings) nameFrom(text []byte) {
 	var named struct {
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
+		Metadata identity `json:"metadata"`
 	}
 	if json.Unmarshal(text, &named) == nil {
 		f.place.namespace, f.place.name = named.Metadata.Namespace, named.Metadata.Name

@@ -33,7 +33,7 @@ func TestProblemsAreBounded(t *testing.T) {
 	if len(lines) != problemsMax+1 {
 		t.Errorf("%d lines, want %d", len(lines), problemsMax+1)
 	}
-	for _, p := range parse("a.yaml", []byte(text.String())).errs {
+	for _, p := range new(options).parse("a.yaml", []byte(text.String())).errs {
 		if n := utf8.RuneCountInString(p.Error()); n > excerpt.MaxLineChars {
 			t.Errorf("a problem of %d characters: %.300s", n, p)
 		}

@@ -50,7 +50,7 @@ func ReadRaw(paths []string, stdin io.Reader) (all []Raw, warnings []string, err
 			continue
 		}
 		if name == Stdin {
-			name = "standard input"
+			name = stdinName
 		}
 		found, err := rawObjects(name, text)
 		errs = append(errs, err)
@@ -61,7 +61,7 @@ func ReadRaw(paths []string, stdin io.Reader) (all []Raw, warnings []string, err
 
 func (r *Reader) text(name string) ([]byte, error) {
 	if name == Stdin {
-		return readAll("standard input", r.stdin)
+		return r.readStdin()
 	}
 	file, err := r.open(name)
 	if err != nil {
@@ -95,11 +95,8 @@ func flatten(at place, text []byte, unsaid header) ([]Raw, error) {
 	f := &findings{place: at}
 	read := struct {
 		header
-		Metadata struct {
-			Name      string `json:"name"`
-			Namespace string `json:"namespace"`
-		} `json:"metadata"`
-		Items *[]json.RawMessage `json:"items"`
+		Metadata identity           `json:"metadata"`
+		Items    *[]json.RawMessage `json:"items"`
 	}{header: unsaid}
 	if !decode(f, text, &read) || !read.complete(f) {
 		return nil, errors.Join(f.errs...)

@@ -20,6 +20,8 @@ import (
 // Stdin is the path that means standard input.
 const Stdin = "-"
 
+const stdinName = "standard input" // in messages
+
 // Read reads manifests once: files, directories (their *.yaml, *.yml and *.json
 // files, subdirectories and names that begin with a dot left out) and Stdin. Each warning
 // is one line. The error joins everything that is wrong, one printable line each, 100 of them at
@@ -183,7 +185,11 @@ func (r *Reader) load(name string) (*readFile, error) {
 		return old, nil
 	}
 	if name == Stdin {
-		return r.loadStdin()
+		text, err := r.readStdin()
+		if err != nil {
+			return nil, err
+		}
+		return &readFile{parsed: r.options.parse(stdinName, text)}, nil
 	}
 	if known && !old.settle {
 		if info, err := os.Stat(name); err == nil && same(old.info, info) {
@@ -216,16 +222,11 @@ func (r *Reader) open(name string) (*os.File, error) {
 	return regularfile.Open(name)
 }
 
-func (r *Reader) loadStdin() (*readFile, error) {
-	const name = "standard input"
+func (r *Reader) readStdin() ([]byte, error) {
 	if r.stdin == nil {
-		return nil, fmt.Errorf("%s: is not available; name a file or a directory", name)
+		return nil, fmt.Errorf("%s: is not available; name a file or a directory", stdinName)
 	}
-	text, err := readAll(name, r.stdin)
-	if err != nil {
-		return nil, err
-	}
-	return &readFile{parsed: r.options.parse(name, text)}, nil
+	return readAll(stdinName, r.stdin)
 }
 
 // same reports whether a file is as it was. Its time of change tells what the time of modification

@@ -158,7 +158,7 @@ func TestRefusedText(t *testing.T) {
 		}
 	}
 	for _, mark := range []string{"", "\ufeff", "\xff\xfe", "\xfe\xff"} {
-		if p := parse("a.yaml", []byte(mark)); len(p.errs) != 1 || !strings.Contains(p.errs[0].Error(), "is empty") {
+		if p := new(options).parse("a.yaml", []byte(mark)); len(p.errs) != 1 || !strings.Contains(p.errs[0].Error(), "is empty") {
 			t.Errorf("a file that holds only %q: %v", mark, p.errs)
 		}
 	}
