@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-	"sigs.k8s.io/yaml"
 )
 
 // FuzzManifests reads anything. Whatever it is, an error names the file; and what was read without
@@ -46,35 +45,14 @@ func FuzzManifests(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, _, err := assemble([]parsed{new(options).parse("g.yaml", manifest(t, objects))})
+		written := "# every file has content\n---\n" + strings.Join(manifestsOf(t, objects), "---\n")
+		again, _, err := assemble([]parsed{new(options).parse("g.yaml", []byte(written))})
 		if err != nil {
-			t.Fatalf("what was read is refused once written down: %v\n%s", err, manifest(t, objects))
+			t.Fatalf("what was read is refused once written down: %v\n%s", err, written)
 		}
 		if diff := cmp.Diff(describe(t, objects), describe(t, again)); diff != "" {
 			t.Errorf("what was read is read otherwise once written down:\n%s", diff)
 		}
 		topology.Resolve(objects.Snapshot("n1"), topology.Config{})
 	})
-}
-
-func manifest(t *testing.T, o Objects) []byte {
-	t.Helper()
-	var text strings.Builder
-	write := func(version, kind string, object any) {
-		y, err := yaml.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.WriteString("---\napiVersion: " + version + "\nkind: " + kind + "\n" + string(y))
-	}
-	for _, s := range o.Services {
-		write("v1", "Service", s)
-	}
-	for _, s := range o.Slices {
-		write("discovery.k8s.io/v1", "EndpointSlice", s.Object())
-	}
-	for _, n := range o.Nodes {
-		write("v1", "Node", n)
-	}
-	return []byte("# every file has content\n" + text.String())
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,33 +13,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 )
 
-// manifestsOf are the objects of a Snapshot, a document each.
-func manifestsOf(t *rapid.T, s topology.Snapshot) []string {
-	var all []string
-	add := func(gvk schema.GroupVersionKind, o runtime.Object) {
-		o.GetObjectKind().SetGroupVersionKind(gvk)
-		text, err := yaml.Marshal(o)
+// manifestsOf returns manifests of objects, a document each.
+func manifestsOf(t rapid.TB, o Objects) (all []string) {
+	add := func(version, kind string, object any) {
+		text, err := yaml.Marshal(object)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, string(text))
+		all = append(all, "apiVersion: "+version+"\nkind: "+kind+"\n"+string(text))
 	}
-	for _, svc := range s.Services {
-		add(corev1.SchemeGroupVersion.WithKind("Service"), svc.DeepCopy())
+	for _, svc := range o.Services {
+		add("v1", "Service", svc)
 	}
-	for _, slice := range s.Slices {
-		add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), slice.Object())
+	for _, slice := range o.Slices {
+		add("discovery.k8s.io/v1", "EndpointSlice", slice.Object())
 	}
-	for name, labels := range s.Nodes {
-		add(corev1.SchemeGroupVersion.WithKind("Node"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+	for _, n := range o.Nodes {
+		add("v1", "Node", n)
 	}
 	return all
 }
@@ -65,7 +61,11 @@ func arrange(t *rapid.T, documents []string) []parsed {
 func TestOrderOfDocuments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)
-		documents := manifestsOf(t, s)
+		objects := Objects{Services: s.Services, Slices: s.Slices}
+		for name, labels := range s.Nodes {
+			objects.Nodes = append(objects.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+		}
+		documents := manifestsOf(t, objects)
 		first, _, err := assemble(arrange(t, documents))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, strings.Join(documents, "---\n"))
@@ -108,17 +108,7 @@ func outcome(s topology.Snapshot) []portOutcome {
 }
 
 func samePointers(a, b Objects) bool {
-	same := len(a.Services) == len(b.Services) && len(a.Slices) == len(b.Slices) && len(a.Nodes) == len(b.Nodes)
-	for i := range a.Services {
-		same = same && a.Services[i] == b.Services[i]
-	}
-	for i := range a.Slices {
-		same = same && a.Slices[i] == b.Slices[i]
-	}
-	for i := range a.Nodes {
-		same = same && a.Nodes[i] == b.Nodes[i]
-	}
-	return same
+	return slices.Equal(a.Services, b.Services) && slices.Equal(a.Slices, b.Slices) && slices.Equal(a.Nodes, b.Nodes)
 }
 
 // TestReuse: of two reads, exactly the objects that differ are others.
