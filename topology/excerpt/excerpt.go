@@ -3,6 +3,7 @@ package excerpt
 import (
 	"fmt"
 	"io"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -45,16 +46,8 @@ func Fit(text string, limit int) string {
 // fitted returns as much of text as takes at most limit bytes as a printable line. part is a
 // function that returns n characters of text: its first or its last ones.
 func fitted(text string, limit int, part func(text string, n int) string) string {
-	low, high := 0, limit // characters of text that are shown
-	for low < high {
-		middle := (low + high + 1) / 2
-		if len(Line(part(text, middle))) <= limit {
-			low = middle
-		} else {
-			high = middle - 1
-		}
-	}
-	return Line(part(text, low))
+	shown := sort.Search(limit, func(n int) bool { return len(Line(part(text, n+1))) > limit })
+	return Line(part(text, shown))
 }
 
 // Line replaces each character that is not printable, line breaks included, and each byte that is
@@ -102,16 +95,8 @@ func limited(text string, limit int, spell func(string) string) string {
 		}
 	}
 	end := fmt.Sprintf("... (%d bytes)", len(text))
-	low, high := 0, limit // characters of text that are shown
-	for low < high {
-		middle := (low + high + 1) / 2
-		if utf8.RuneCountInString(spell(first(text, middle)))+len(end) <= limit {
-			low = middle
-		} else {
-			high = middle - 1
-		}
-	}
-	return spell(first(text, low)) + end
+	shown := sort.Search(limit, func(n int) bool { return utf8.RuneCountInString(spell(first(text, n+1)))+len(end) > limit })
+	return spell(first(text, shown)) + end
 }
 
 // first returns the first n characters of text.
