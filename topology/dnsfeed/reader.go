@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"gridproxy/topology/dnsview"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Reader reads one side of a feed. After an error it is of no use any more. One goroutine may use
@@ -134,7 +136,7 @@ func (a *assembly) service(content []byte) error {
 			return fmt.Errorf("%w: Service %s is out of order", ErrMalformed, svc.Service)
 		}
 		a.update.Services = append(a.update.Services, svc)
-	case svc.Service != part.Name.name():
+	case svc.Service != types.NamespacedName(part.Name):
 		return fmt.Errorf("%w: a part of Service %s is missing", ErrMalformed, svc.Service)
 	}
 	a.open = nil

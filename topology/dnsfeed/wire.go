@@ -32,7 +32,7 @@ type Answered struct {
 	TCP uint64 `cbor:"2,keyasint,omitempty"`
 }
 
-// The parts of an update.
+// The parts of an update. A wireName, wirePort or wireAlias converts to the type that it stands for.
 type (
 	wireName struct {
 		Namespace string `cbor:"1,keyasint"`
@@ -79,38 +79,30 @@ type (
 	}
 )
 
-func newWireName(n types.NamespacedName) wireName { return wireName{n.Namespace, n.Name} }
-
 func encodeNames(all []types.NamespacedName) (out []wireName) {
 	for _, n := range all {
-		out = append(out, newWireName(n))
+		out = append(out, wireName(n))
 	}
 	return out
 }
 
 func decodeNames(all []wireName) (out []types.NamespacedName) {
 	for _, n := range all {
-		out = append(out, n.name())
+		out = append(out, types.NamespacedName(n))
 	}
 	return out
 }
 
-func (n wireName) name() types.NamespacedName {
-	return types.NamespacedName{Namespace: n.Namespace, Name: n.Name}
-}
-
-func newWirePorts(all []dnsview.Port) []wirePort {
-	var out []wirePort
+func newWirePorts(all []dnsview.Port) (out []wirePort) {
 	for _, p := range all[:min(len(all), portsMax)] {
-		out = append(out, wirePort{p.Name, p.Protocol, p.Number})
+		out = append(out, wirePort(p))
 	}
 	return out
 }
 
-func dnsPorts(all []wirePort) []dnsview.Port {
-	var out []dnsview.Port
+func dnsPorts(all []wirePort) (out []dnsview.Port) {
 	for _, p := range all {
-		out = append(out, dnsview.Port{Name: p.Name, Protocol: p.Protocol, Number: p.Number})
+		out = append(out, dnsview.Port(p))
 	}
 	return out
 }
@@ -128,7 +120,7 @@ func (w wireService) add(to *dnsview.Names) error {
 		to.Endpoints = append(to.Endpoints, dnsview.Endpoint{Hostname: e.Hostname, Addr: e.Addr, Node: e.Node, Ports: sets[e.Ports]})
 	}
 	for _, a := range w.Aliases {
-		to.Aliases = append(to.Aliases, dnsview.Alias{Alias: a.Alias, Hostname: a.Hostname})
+		to.Aliases = append(to.Aliases, dnsview.Alias(a))
 	}
 	return nil
 }
@@ -136,6 +128,6 @@ func (w wireService) add(to *dnsview.Names) error {
 // service returns a Service from its first part, without what add takes from each part.
 func (w wireService) service() *dnsview.Names {
 	return &dnsview.Names{
-		Service: w.Name.name(), Kind: dnsview.Kind(w.Kind), ClusterIPs: w.ClusterIPs, ExternalName: w.ExternalName, Ports: dnsPorts(w.Ports),
+		Service: types.NamespacedName(w.Name), Kind: dnsview.Kind(w.Kind), ClusterIPs: w.ClusterIPs, ExternalName: w.ExternalName, Ports: dnsPorts(w.Ports),
 	}
 }

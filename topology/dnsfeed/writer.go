@@ -64,7 +64,7 @@ func (w *Writer) service(svc *dnsview.Names) {
 	}
 	for _, a := range svc.Aliases {
 		p.room(len(a.Alias)+len(a.Hostname)+perItem, nil)
-		p.out.Aliases = append(p.out.Aliases, wireAlias{a.Alias, a.Hostname})
+		p.out.Aliases = append(p.out.Aliases, wireAlias(a))
 	}
 	w.write(kindService, p.out)
 }
@@ -79,7 +79,7 @@ type parts struct {
 
 func (w *Writer) begin(svc *dnsview.Names) *parts {
 	return &parts{w: w, sets: map[portList]int{}, out: wireService{
-		Name: newWireName(svc.Service), Kind: string(svc.Kind), ClusterIPs: svc.ClusterIPs, ExternalName: svc.ExternalName, Ports: newWirePorts(svc.Ports),
+		Name: wireName(svc.Service), Kind: string(svc.Kind), ClusterIPs: svc.ClusterIPs, ExternalName: svc.ExternalName, Ports: newWirePorts(svc.Ports),
 	}, size: sizeOf(svc.Ports)}
 }
 
