@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -114,7 +115,7 @@ func BenchmarkResolveDNSChange(b *testing.B) {
 	size := topologytest.Large{Services: 10000, Endpoints: 2, Nodes: 100, Names: true}
 	s := size.Snapshot()
 	for i := range 100 {
-		s.Grids = append(s.Grids, topologytest.GridName(i))
+		s.Grids = append(s.Grids, types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("grid-%05d", i)})
 	}
 	var memo topology.DNSMemo
 	memo.Resolve(s, topology.Config{})

@@ -1,7 +1,6 @@
 package topologytest
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -125,11 +124,6 @@ func (s *Named) grids(t *rapid.T) {
 		drawn[types.NamespacedName{Namespace: rapid.SampledFrom([]string{"ns", "ns", "other"}).Draw(t, "namespace"), Name: name}] = true
 	}
 	s.Grids = slices.SortedFunc(maps.Keys(drawn), topology.CompareServices)
-}
-
-// GridName names Grid number i of a large cluster.
-func GridName(i int) types.NamespacedName {
-	return types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("grid-%05d", i)}
 }
 
 // Decided returns a DNSView with the names of v and no reasons for them.
