@@ -45,7 +45,6 @@ func encodeWithin(out *summed, s topology.Snapshot, at time.Time) error {
 	return out.err
 }
 
-// compressed writes to out what write writes, compressed.
 func compressed(out io.Writer, write func(io.Writer) error) error {
 	packed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
 	if err != nil {

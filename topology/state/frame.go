@@ -45,7 +45,6 @@ type message interface {
 	MarshalToSizedBuffer(b []byte) (int, error) // fills the end of b
 }
 
-// frames writes frames.
 type frames struct {
 	to     io.Writer
 	bytes  int64

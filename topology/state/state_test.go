@@ -30,13 +30,7 @@ import (
 
 var at = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
-// fatal is what testing.T and rapid.T have.
-type fatal interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-func file(t fatal, s topology.Snapshot) []byte {
+func file(t rapid.TB, s topology.Snapshot) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	if err := Encode(&out, s, at); err != nil {
@@ -154,12 +148,13 @@ func TestRoundTripOfNames(t *testing.T) {
 	})
 }
 
-// TestSameNames: other names are written again.
-func TestSameNames(t *testing.T) {
+// TestSameNeedsAll: other names and another version of this Node are written again.
+func TestSameNeedsAll(t *testing.T) {
 	a := small()
 	for name, change := range map[string]func(*topology.Snapshot){
-		"enabled": func(s *topology.Snapshot) { s.Namespaces = []string{} },
-		"Grid":    func(s *topology.Snapshot) { s.Grids = []types.NamespacedName{{Name: "db"}} },
+		"names enabled": func(s *topology.Snapshot) { s.Namespaces = []string{} },
+		"Grid":          func(s *topology.Snapshot) { s.Grids = []types.NamespacedName{{Name: "db"}} },
+		"own Node":      func(s *topology.Snapshot) { s.Self = s.Self.DeepCopy() },
 	} {
 		b := a
 		change(&b)
@@ -257,9 +252,8 @@ func TestOtherVersion(t *testing.T) {
 // whole.
 func TestKindsAreAdded(t *testing.T) {
 	body := func(write func(*frames)) []byte {
-		out := &summed{to: io.Discard, sum: sha256.New(), limit: MaxFile}
 		var all bytes.Buffer
-		out.to = &all
+		out := &summed{to: &all, sum: sha256.New(), limit: MaxFile}
 		header := fmt.Appendf(nil, `{"node":"a","time":"2026-01-02T03:04:05Z","new":1}`)
 		out.number(magic, Version)
 		out.number("", uint32(len(header)))
@@ -333,15 +327,6 @@ func TestSame(t *testing.T) {
 			t.Fatal("Snapshots that decide differently are the same")
 		}
 	})
-}
-
-func TestSameNeedsTheSameNode(t *testing.T) {
-	a := small()
-	b := a
-	b.Self = a.Self.DeepCopy()
-	if Same(a, b) {
-		t.Error("another version of this Node is the same")
-	}
 }
 
 // FuzzDecode reads a body that nothing wrote: it is an error or a Snapshot that can be resolved.
