@@ -27,7 +27,7 @@ var sameView = cmp.Options{
 
 // TestMemoEqualsResolve: after any history of Snapshots, the remembered answer equals the computed
 // one. Some Snapshots follow several changes, some none. The keys remembered are those of the last
-// answer, as in the daemon, or any.
+// answer, as in the daemon, or any. Of Services and EndpointSlices that are gone nothing is left.
 func TestMemoEqualsResolve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		memo := &compared{}
@@ -48,6 +48,11 @@ func TestMemoEqualsResolve(t *testing.T) {
 				s.LastKeys = view.LastKeys
 			}
 		}
+		s.Services, s.Slices = nil, nil
+		view := memo.resolve(t, s)
+		if n := topology.Remembered(&memo.memo); n != 0 || len(view.Ports) != 0 || len(view.LastKeys) != 0 {
+			t.Fatalf("of an empty cluster Memo remembers %d Services, View has %d ports and %d LastKeys; want none", n, len(view.Ports), len(view.LastKeys))
+		}
 	})
 }
 
@@ -64,8 +69,9 @@ func TestMemoFollowsLabels(t *testing.T) {
 	})
 }
 
-// compared is a Memo whose answers are compared with those of Resolve. What the answer before
-// listed as left out must stay as it is: a reader may still hold that View.
+// compared is a Memo whose answers are compared with those of Resolve, and have the same pointers
+// when asked for again. What the answer before listed as left out must stay as it is: a reader may
+// still hold that View.
 type compared struct {
 	memo   topology.Memo
 	config topology.Config
@@ -76,6 +82,9 @@ type compared struct {
 func (m *compared) resolve(t *rapid.T, s topology.Snapshot) topology.View {
 	t.Helper()
 	want, got := topology.Resolve(s, m.config), m.memo.Resolve(s, m.config)
+	if again := m.memo.Resolve(s, m.config); !slices.Equal(got.Ports, again.Ports) {
+		t.Fatal("an unchanged Snapshot gave other pointers")
+	}
 	if diff := cmp.Diff(want, got, sameView); diff != "" {
 		t.Fatalf("Memo differs (-anew +remembered):\n%s", diff)
 	}
@@ -95,35 +104,6 @@ func dropsOf(v topology.View) [][]topology.Drop {
 		all = append(all, v.Drops(sp))
 	}
 	return all
-}
-
-// TestMemoForgets: nothing is left of Services and EndpointSlices that are gone.
-func TestMemoForgets(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var memo topology.Memo
-		s := topologytest.Snapshot(t)
-		for range rapid.IntRange(1, 5).Draw(t, "snapshots") {
-			s.LastKeys = memo.Resolve(s, topology.Config{}).LastKeys
-			s = topologytest.Change(t, s)
-		}
-		s.Services, s.Slices = nil, nil
-		view := memo.Resolve(s, topology.Config{})
-		if n := topology.Remembered(&memo); n != 0 || len(view.Ports) != 0 || len(view.LastKeys) != 0 {
-			t.Fatalf("of an empty cluster Memo remembers %d Services, View has %d ports and %d LastKeys; want none", n, len(view.Ports), len(view.LastKeys))
-		}
-	})
-}
-
-// TestMemoKeepsPointers: where nothing changed, the same pointers come out.
-func TestMemoKeepsPointers(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var memo topology.Memo
-		s := topologytest.Snapshot(t)
-		first := memo.Resolve(s, topology.Config{})
-		if again := memo.Resolve(s, topology.Config{}); !slices.Equal(first.Ports, again.Ports) {
-			t.Fatal("an unchanged Snapshot gave other pointers")
-		}
-	})
 }
 
 // TestClosureHolds states the promise itself: no endpoint that a closed Service may use
