@@ -80,15 +80,7 @@ func listing(services ...string) *topology.Snapshot {
 func startChain(t *testing.T, c Config, source Source) *Chain {
 	t.Helper()
 	chain := newChain(c, source)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- chain.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	start(t, chain.Run)
 	return chain
 }
 

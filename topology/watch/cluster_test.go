@@ -36,20 +36,13 @@ type fakeCluster struct {
 
 func startCluster(t *testing.T) *fakeCluster {
 	t.Helper()
-	return startClusterOf(t, "n1")
-}
-
-func startClusterOf(t *testing.T, node string) *fakeCluster {
-	t.Helper()
-	return startClusterWith(t, ClusterConfig{Node: node})
+	return startClusterWith(t, ClusterConfig{Node: "n1"})
 }
 
 func startClusterWith(t *testing.T, c ClusterConfig) *fakeCluster {
 	t.Helper()
 	scheme := metadatafake.NewTestScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must(t, metav1.AddMetaToScheme(scheme))
 	f := &fakeCluster{t: t, typed: fake.NewClientset(), metadata: metadatafake.NewSimpleMetadataClient(scheme)}
 	var err error
 	if f.Cluster, err = newClusterWithClients(c, clients{
@@ -65,15 +58,7 @@ func startClusterWith(t *testing.T, c ClusterConfig) *fakeCluster {
 
 func (f *fakeCluster) run() {
 	f.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- f.Run(ctx) }()
-	f.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			f.t.Errorf("Run: %v", err)
-		}
-	})
+	start(f.t, f.Run)
 	wait.Until(f.t, "a Snapshot", func() error {
 		_, whole := f.Snapshot()
 		return wait.Check(whole, "none")
@@ -168,7 +153,7 @@ func TestClusterFollows(t *testing.T) {
 
 // TestClusterWithoutNode: the first Snapshot has all Nodes, whatever Services name.
 func TestClusterWithoutNode(t *testing.T) {
-	f := startClusterOf(t, "")
+	f := startClusterWith(t, ClusterConfig{})
 	f.putNode(f.create, "n2", "x", "1")
 	f.putNode(f.create, "n3", "y", "1")
 	f.run()

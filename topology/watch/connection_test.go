@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -33,32 +32,18 @@ func newConnecting(t *testing.T, errs ...error) *connecting {
 	return c
 }
 
-// run runs it until the test ends.
-func (c *connecting) run(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // TestConnectionIsTriedAgain: with pauses that grow, and a line in the log for each reason.
 func TestConnectionIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		missing, empty := errors.New("no such file"), errors.New("no cluster in it")
 		c := newConnecting(t, missing, missing, missing, missing, missing, missing, missing, empty)
-		start := time.Now()
+		begin := time.Now()
 		if err := c.Try(); !errors.Is(err, missing) {
 			t.Errorf("Try: %v", err)
 		}
-		c.run(t)
+		start(t, c.Run)
 		synctest.Wait()
-		if lost := c.Lost(); !lost.Since.Equal(start) || lost.Reason != "no such file" {
+		if lost := c.Lost(); !lost.Since.Equal(begin) || lost.Reason != "no such file" {
 			t.Errorf("lost: %+v", lost)
 		}
 		if _, whole := c.Snapshot(); whole || c.Listed() != (Listed{}) {
@@ -66,7 +51,7 @@ func TestConnectionIsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(100 * time.Second)
 		synctest.Wait()
-		if lost := c.Lost(); !lost.Since.Equal(start) || lost.Reason != "no cluster in it" {
+		if lost := c.Lost(); !lost.Since.Equal(begin) || lost.Reason != "no cluster in it" {
 			t.Errorf("lost: %+v", lost)
 		}
 		<-c.Changed() // there is a connection
@@ -99,7 +84,7 @@ func TestConnectionAtOnce(t *testing.T) {
 		if err := c.Try(); err != nil {
 			t.Fatal(err)
 		}
-		c.run(t)
+		start(t, c.Run)
 		<-c.Changed()
 		if len(c.times) != 1 || c.log.String() != "" {
 			t.Errorf("%d attempts, log: %s", len(c.times), c.log.String())
@@ -107,7 +92,7 @@ func TestConnectionAtOnce(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		c := newConnecting(t, errors.New("no"), errors.New("no"))
-		c.run(t)
+		start(t, c.Run)
 		synctest.Wait() // and the test ends
 	})
 }

@@ -14,27 +14,21 @@ import (
 // again, touched, removed or made unreadable has not changed.
 func TestFileChanged(t *testing.T) {
 	const first, second = "mode: iptables\n", "mode: ipvs\n"
-	do := func(t *testing.T, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	// revision makes a folder as the kubelet makes it for each version of a ConfigMap.
 	revision := func(t *testing.T, dir, name, text string) {
-		do(t, os.Mkdir(filepath.Join(dir, name), 0o700))
-		do(t, os.WriteFile(filepath.Join(dir, name, "config.conf"), []byte(text), 0o600))
-		do(t, os.Symlink(name, filepath.Join(dir, "..data_tmp")))
-		do(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, name, "config.conf"), []byte(text), 0o600))
+		must(t, os.Symlink(name, filepath.Join(dir, "..data_tmp")))
+		must(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
 	}
 	volume := func(t *testing.T, dir string) string {
 		revision(t, dir, "..1", first)
-		do(t, os.Symlink("..data/config.conf", filepath.Join(dir, "config.conf")))
+		must(t, os.Symlink("..data/config.conf", filepath.Join(dir, "config.conf")))
 		return filepath.Join(dir, "config.conf")
 	}
 	plain := func(t *testing.T, dir string) string {
 		file := filepath.Join(dir, "config.conf")
-		do(t, os.WriteFile(file, []byte(first), 0o600))
+		must(t, os.WriteFile(file, []byte(first), 0o600))
 		return file
 	}
 	for _, test := range []struct {
@@ -45,37 +39,37 @@ func TestFileChanged(t *testing.T) {
 
 		unreadable bool // after the change
 	}{
-		{"written", plain, func(t *testing.T, _, file string) { do(t, os.WriteFile(file, []byte(second), 0o600)) }, true, false},
-		{"emptied", plain, func(t *testing.T, _, file string) { do(t, os.Truncate(file, 0)) }, true, false},
+		{"written", plain, func(t *testing.T, _, file string) { must(t, os.WriteFile(file, []byte(second), 0o600)) }, true, false},
+		{"emptied", plain, func(t *testing.T, _, file string) { must(t, os.Truncate(file, 0)) }, true, false},
 		{"replaced", plain, func(t *testing.T, dir, file string) {
-			do(t, os.WriteFile(file+".new", []byte(second), 0o600))
-			do(t, os.Rename(file+".new", file))
+			must(t, os.WriteFile(file+".new", []byte(second), 0o600))
+			must(t, os.Rename(file+".new", file))
 		}, true, false},
 		{"a ConfigMap", volume, func(t *testing.T, dir, _ string) {
 			revision(t, dir, "..2", second)
-			do(t, os.RemoveAll(filepath.Join(dir, "..1")))
+			must(t, os.RemoveAll(filepath.Join(dir, "..1")))
 		}, true, false},
 		{"a ConfigMap, twice", volume, func(t *testing.T, dir, _ string) {
 			revision(t, dir, "..2", first)
-			do(t, os.RemoveAll(filepath.Join(dir, "..1")))
+			must(t, os.RemoveAll(filepath.Join(dir, "..1")))
 			revision(t, dir, "..3", second)
 		}, true, false},
 		{"removed and made again", plain, func(t *testing.T, _, file string) {
-			do(t, os.Remove(file))
-			do(t, os.WriteFile(file, []byte(second), 0o600))
+			must(t, os.Remove(file))
+			must(t, os.WriteFile(file, []byte(second), 0o600))
 		}, true, false},
 		{"written again", plain, func(t *testing.T, _, file string) {
-			do(t, os.WriteFile(file+".new", []byte(first), 0o600))
-			do(t, os.Rename(file+".new", file))
+			must(t, os.WriteFile(file+".new", []byte(first), 0o600))
+			must(t, os.Rename(file+".new", file))
 		}, false, false},
 		{"another key of the ConfigMap", volume, func(t *testing.T, dir, _ string) {
 			revision(t, dir, "..2", first)
-			do(t, os.RemoveAll(filepath.Join(dir, "..1")))
+			must(t, os.RemoveAll(filepath.Join(dir, "..1")))
 		}, false, false},
-		{"removed", plain, func(t *testing.T, _, file string) { do(t, os.Remove(file)) }, false, true},
+		{"removed", plain, func(t *testing.T, _, file string) { must(t, os.Remove(file)) }, false, true},
 		{"too large", plain, func(t *testing.T, _, file string) {
-			do(t, os.WriteFile(file+".new", []byte(strings.Repeat(second, 100)), 0o600))
-			do(t, os.Rename(file+".new", file))
+			must(t, os.WriteFile(file+".new", []byte(strings.Repeat(second, 100)), 0o600))
+			must(t, os.Rename(file+".new", file))
 		}, false, true},
 	} {
 		for name, poll := range map[string]time.Duration{"noticed": time.Hour, "polled": time.Millisecond} {
@@ -85,7 +79,8 @@ func TestFileChanged(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				reported, result := make(chan error, 100), make(chan bool, 1)
-				c := FileConfig{Path: file, Text: []byte(first), Read: func() ([]byte, error) { return readSmall(file) }, Settle: time.Millisecond, Poll: poll, Report: func(err error) { reported <- err }}
+				c := FileConfig{Path: file, Text: []byte(first), Settle: time.Millisecond, Poll: poll}
+				c.Read, c.Report = func() ([]byte, error) { return readSmall(file) }, func(err error) { reported <- err }
 				go func() { result <- FileChanged(ctx, c) }()
 				test.change(t, dir, file)
 				await := func(what string, fits func(error) bool) {
@@ -103,11 +98,11 @@ func TestFileChanged(t *testing.T) {
 				}
 				if !test.changed {
 					if !test.unreadable { // it is read at least once more when it is back
-						do(t, os.Rename(file, file+".away"))
+						must(t, os.Rename(file, file+".away"))
 					}
 					await("is gone", func(err error) bool { return err != nil })
 					if !test.unreadable {
-						do(t, os.Rename(file+".away", file))
+						must(t, os.Rename(file+".away", file))
 						await("is back", func(err error) bool { return err == nil })
 					}
 					cancel()

@@ -28,16 +28,31 @@ func follow(t *testing.T, paths ...string) *followed {
 	t.Helper()
 	f := &followed{t: t}
 	f.Manifests = NewManifests(ManifestConfig{Paths: paths, Node: "n1", Report: f.report, Settle: 10 * time.Millisecond, Poll: time.Hour})
+	start(t, f.Run)
+	return f
+}
+
+// start starts what runs until the test ends or stop is called, without an error.
+func start(t testing.TB, run func(context.Context) error) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- f.Run(ctx) }()
-	t.Cleanup(func() {
+	go func() { ended <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the source failed: %v", err)
+			t.Errorf("Run: %v", err)
 		}
 	})
-	return f
+	t.Cleanup(stop)
+	return stop
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (f *followed) report(warnings []string, err error) {
@@ -96,43 +111,12 @@ func node(name string) string {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)))
 }
 
 // replace writes a file as editors and kubectl do: beside it, then in its place.
 func replace(t *testing.T, name, text string) {
 	t.Helper()
 	write(t, name+".tmp", text)
-	rename(t, name+".tmp", name)
-}
-
-func rename(t *testing.T, from, to string) {
-	t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func remove(t *testing.T, name string) {
-	t.Helper()
-	if err := os.RemoveAll(name); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func link(t *testing.T, to, name string) {
-	t.Helper()
-	if err := os.Symlink(to, name); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func writeAt(t *testing.T, name, text string, at time.Time) {
-	t.Helper()
-	write(t, name, text)
-	if err := os.Chtimes(name, at, at); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(name+".tmp", name))
 }

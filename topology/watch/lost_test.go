@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"testing"
@@ -26,10 +25,10 @@ func TestNodesLost(t *testing.T) {
 			l := newLosingAPI(t, others)
 			l.want("at first", 1+others, false)
 			for _, n := range l.nodes[1:] {
-				l.must(l.api.Remove(n))
+				must(l, l.api.Remove(n))
 			}
 			l.want("the others are deleted", 1, false)
-			l.must(l.api.Remove(l.nodes[0]))
+			must(l, l.api.Remove(l.nodes[0]))
 			l.want("this Node is deleted", 0, false)
 			l.put()
 			l.want("all are back", 1+others, false)
@@ -46,7 +45,7 @@ func TestUnitIsEmptied(t *testing.T) {
 	for _, others := range []int{0, 2} {
 		l := newLosingAPI(t, others)
 		l.want("at first", 1+others, false)
-		l.must(l.cluster.nodes.running[unit{"unit", "x"}].informer.GetStore().Replace(nil, ""))
+		must(l, l.cluster.nodes.running[unit{"unit", "x"}].informer.GetStore().Replace(nil, ""))
 		if got := l.cluster.Listed().NodesLost; got != (others > 0) {
 			t.Errorf("a unit with %d other Nodes is emptied: lost %v", others, got)
 		}
@@ -105,11 +104,8 @@ func newLosingAPI(t *testing.T, others int) *losingAPI {
 	l.put()
 	var err error
 	l.cluster, err = NewCluster(ClusterConfig{Rest: &rest.Config{Host: l.api.URL()}, Node: "n1"})
-	l.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- l.cluster.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-ended })
+	must(l, err)
+	start(t, l.cluster.Run)
 	t.Cleanup(func() { _ = l.api.Close() })
 	return l
 }
@@ -118,27 +114,20 @@ func newLosingAPI(t *testing.T, others int) *losingAPI {
 func (l *losingAPI) serve() {
 	l.Helper()
 	listener, err := net.Listen("tcp", l.address)
-	l.must(err)
+	must(l, err)
 	l.address, l.api = listener.Addr().String(), need.ServeFakeAPI(listener)
 	closed := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Annotations: map[string]string{topology.AnnotationKeys: `["unit"]`}},
 		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1"}}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}, AddressType: discoveryv1.AddressTypeIPv4}
-	l.must(l.api.Put(closed, slice))
+	must(l, l.api.Put(closed, slice))
 }
 
-func (l *losingAPI) put() { l.Helper(); l.must(l.api.Put(l.nodes...)) }
+func (l *losingAPI) put() { l.Helper(); must(l, l.api.Put(l.nodes...)) }
 
 func (l *losingAPI) loseNodes() {
 	l.Helper()
-	l.must(l.api.Close())
+	must(l, l.api.Close())
 	l.serve()
-}
-
-func (l *losingAPI) must(err error) {
-	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
 }
 
 // want waits until so many Nodes are known, and Nodes are lost or not.

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -80,20 +79,13 @@ func TestSelectors(t *testing.T) {
 		dns, want := test.dns, test.want
 		api := &recorder{}
 		cluster, err := NewCluster(ClusterConfig{Rest: &rest.Config{Host: "http://api", Transport: api}, Node: "n1", DNS: dns, AllServices: test.all})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- cluster.Run(ctx) }()
+		must(t, err)
+		stop := start(t, cluster.Run)
 		wait.Until(t, "a Snapshot", func() error {
 			s, whole := cluster.Snapshot()
 			return wait.Check(whole && (s.Namespaces != nil) == dns, "whole %t, Namespaces %v", whole, s.Namespaces)
 		})
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		stop()
 		if !slices.Equal(api.asked, want) {
 			t.Errorf("DNS %t: asked for\n%s\nwant\n%s", dns, strings.Join(api.asked, "\n"), strings.Join(want, "\n"))
 		}
@@ -114,9 +106,7 @@ func (f *fakeCluster) put(kind schema.GroupVersionResource, namespace, name stri
 // TestGridsAreDefined: the kind that is followed is one of the definitions that the chart installs.
 func TestGridsAreDefined(t *testing.T) {
 	crds, err := deploy.CRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := gridResource()
 	definition, err := fs.ReadFile(crds, r.Group+"_"+r.Resource+".yaml")
 	if err != nil || !strings.Contains(string(definition), "name: "+r.Version+"\n") {

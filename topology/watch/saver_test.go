@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,19 +16,8 @@ import (
 func keeping(t *testing.T, s *Store) (k *Saver, stop func()) {
 	t.Helper()
 	k = NewSaver(SaverConfig{Store: s}, topology.Snapshot{})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- k.Run(ctx) }()
-	stop = func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		ended <- nil
-		k.Flush()
-	}
-	t.Cleanup(stop)
-	return k, stop
+	end := start(t, k.Run)
+	return k, func() { end(); k.Flush() }
 }
 
 // TestFewWrites: with a change each second for an hour, flash memory is written once a minute.
@@ -86,9 +74,7 @@ func TestNothingIsWrittenAtRest(t *testing.T) {
 func TestSaverGoesOn(t *testing.T) {
 	s := storeWith(t)
 	blocked := filepath.Dir(s.dir)
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(blocked, nil, 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := keeping(t, s)
 		k.Enforced(savedNamed("one"))
@@ -97,9 +83,7 @@ func TestSaverGoesOn(t *testing.T) {
 		if kept := k.Stats(); kept.Err == nil || !strings.Contains(kept.Err.Error(), "not a directory") || kept.Writes != 0 {
 			t.Errorf("%+v", kept)
 		}
-		if err := os.Remove(blocked); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(blocked))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if kept := k.Stats(); kept.Err != nil || kept.Writes != 1 || kept.Bytes == 0 {

@@ -14,9 +14,7 @@ func hears(t *testing.T, s *Silence) (say func()) {
 	t.Helper()
 	here, there := net.Pipe()
 	conn, err := s.Dial(func(context.Context, string, string) (net.Conn, error) { return here, nil })(t.Context(), "tcp", "api")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _, _ = conn.Close(), there.Close() })
 	return func() {
 		go func() { _, _ = there.Write([]byte("answer")) }()

@@ -1,8 +1,6 @@
 package watch
 
 import (
-	"context"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -31,31 +29,19 @@ func TestFilesThatAreNoFilesAreRefused(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			dir := t.TempDir()
 			bad := filepath.Join(dir, "b.yaml")
-			if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, filepath.Join(dir, "a.yaml"), node("n1"))
 			reports := make(chan error, 10)
 			m := NewManifests(ManifestConfig{Paths: []string{dir}, Node: "n1", Settle: time.Millisecond, Poll: 20 * time.Millisecond,
 				Report: func(_ []string, err error) { reports <- err }})
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- m.Run(ctx) }()
+			start(t, m.Run)
 			wait.Receive(t, "the first Snapshot", m.Changed())
-			if err := create(bad); err != nil {
-				t.Fatal(err)
-			}
+			must(t, create(bad))
 			if err := wait.Receive(t, "a report", reports); err == nil || !strings.Contains(err.Error(), bad+": is "+kind) {
 				t.Errorf("reported %v, want an error with %q", err, bad+": is "+kind)
 			}
-			if err := os.Remove(bad); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(bad))
 			if err := wait.Receive(t, "a report", reports); err != nil {
 				t.Errorf("after it is removed %v is reported, want nothing wrong", err)
-			}
-			cancel()
-			if err := wait.Receive(t, "the source ends", ended); !errors.Is(err, nil) {
-				t.Errorf("ended with %v", err)
 			}
 		})
 	}

@@ -30,9 +30,7 @@ func TestBrokenDisk(t *testing.T) {
 		return
 	}
 	disk := t.TempDir()
-	if err := unix.Mount("state", disk, "tmpfs", 0, "size=256k"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mount("state", disk, "tmpfs", 0, "size=256k"))
 	defer func() { _ = unix.Unmount(disk, unix.MNT_DETACH) }()
 	s := NewStore(filepath.Join(disk, "state"), "bj-1")
 	save := func(service string, want error) {
@@ -58,19 +56,13 @@ func TestBrokenDisk(t *testing.T) {
 		t.Errorf("saving three five times: %v, reported %d times, want once", stats.Err, reports)
 	}
 	wantLoaded(t, s, "two")
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filler))
 	save("four", nil)
 	wantLoaded(t, s, "four")
 
-	if err := os.WriteFile(filepath.Join(s.dir, "state"), []byte("damaged"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(s.dir, "state"), []byte("damaged"), 0o600))
 	readOnly := func(flag uintptr) {
-		if err := unix.Mount("", disk, "", unix.MS_REMOUNT|flag, ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Mount("", disk, "", unix.MS_REMOUNT|flag, ""))
 	}
 	readOnly(unix.MS_RDONLY)
 	save("five", syscall.EROFS)

@@ -32,9 +32,8 @@ func storeWith(t *testing.T, services ...string) *Store {
 	s := NewStore(filepath.Join(t.TempDir(), "a", "folder"), "bj-1")
 	s.now = func() time.Time { return moment }
 	for _, name := range services {
-		if _, err := s.Save(savedNamed(name), moment); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Save(savedNamed(name), moment)
+		must(t, err)
 	}
 	return s
 }
@@ -61,9 +60,7 @@ func wantLoaded(t *testing.T, s *Store, service string, problems ...string) {
 func filesOf(t *testing.T, s *Store) string {
 	t.Helper()
 	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -76,9 +73,7 @@ func TestGenerations(t *testing.T) {
 	wantLoaded(t, s, "")
 	for _, name := range []string{"one", "two", "three"} {
 		size, err := s.Save(savedNamed(name), moment)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		info, err := os.Stat(filepath.Join(s.dir, "state"))
 		if err != nil || info.Size() != size || info.Mode() != 0o600 {
 			t.Errorf("%v: size %d and mode %s, want %d and 0600", err, info.Size(), info.Mode(), size)
@@ -88,13 +83,9 @@ func TestGenerations(t *testing.T) {
 	if got := filesOf(t, s); got != "state state.previous" {
 		t.Errorf("files %s", got)
 	}
-	if err := os.Remove(filepath.Join(s.dir, "state")); err != nil { // as if a write had ended between its two renames
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(s.dir, "state"))) // as if a write had ended between its two renames
 	wantLoaded(t, s, "two")
-	if err := os.WriteFile(filepath.Join(s.dir, ".state123"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(s.dir, ".state123"), nil, 0o600))
 	wantLoaded(t, s, "two")
 	if got := filesOf(t, s); got != "state.previous" {
 		t.Errorf("files %s", got)
@@ -130,16 +121,10 @@ func TestBadState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storeWith(t, "one", "two")
-			if err := write(s, "state.bad-20250102T030405Z", nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, write(s, "state.bad-20250102T030405Z", nil))
 			good, err := os.ReadFile(filepath.Join(s.dir, "state"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := test.spoil(s, good); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, test.spoil(s, good))
 			older := "one"
 			if name == "other node" {
 				older = "two"
@@ -149,9 +134,8 @@ func TestBadState(t *testing.T) {
 				t.Errorf("files %s", got)
 			}
 			wantLoaded(t, s, older) // the message comes once
-			if _, err := s.Save(savedNamed("next"), moment); err != nil {
-				t.Fatal(err)
-			}
+			_, err = s.Save(savedNamed("next"), moment)
+			must(t, err)
 			wantLoaded(t, s, "next")
 		})
 	}
@@ -160,9 +144,7 @@ func TestBadState(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	s := storeWith(t, "one", "two")
 	for _, name := range []string{"state", "state.previous"} {
-		if err := os.WriteFile(filepath.Join(s.dir, name), []byte("?"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(s.dir, name), []byte("?"), 0o600))
 	}
 	wantLoaded(t, s, "", "/state is not used", "/state.previous is not used")
 	if got := filesOf(t, s); got != "state.bad-20260102T030405Z" {
