@@ -54,7 +54,7 @@ func namesOf(keys string, own labels.Set, grids []string, endpoints ...string) *
 // TestAliases has the faults of SuperEdge's hosts file: a value that is a part of the Grid's name
 // (D-01), a Grid whose name ends with another's, a host name shorter than the Grid's.
 func TestAliases(t *testing.T) {
-	long := strings.Repeat("a", 60)
+	long, x, hashed := strings.Repeat("a", 60), labels.Set{"zone": "x"}, StatefulSetName("db", "X.y")+"-3"
 	for name, test := range map[string]struct {
 		keys       string
 		own        labels.Set
@@ -63,27 +63,27 @@ func TestAliases(t *testing.T) {
 		want       string // "alias=host name" …
 		collisions string
 	}{
-		"plain":                     {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-x-11", "db-y-0"}, "db-0=db-x-0 db-11=db-x-11", ""},
+		"plain":                     {`["zone"]`, x, []string{"db"}, []string{"db-x-0", "db-x-11", "db-y-0"}, "db-0=db-x-0 db-11=db-x-11", ""},
 		"value in the name (D-01)":  {`["zone"]`, labels.Set{"zone": "zone"}, []string{"zone-app"}, []string{"zone-app-zone-0"}, "zone-app-0=zone-app-zone-0", ""},
 		"one letter (D-01)":         {`["zone"]`, labels.Set{"zone": "a"}, []string{"a-db"}, []string{"a-db-a-0"}, "a-db-0=a-db-a-0", ""},
-		"end of another":            {`["zone"]`, labels.Set{"zone": "x"}, []string{"web", "foo-web"}, []string{"foo-web-x-0", "web-x-0"}, "foo-web-0=foo-web-x-0 web-0=web-x-0", ""},
-		"only the other":            {`["zone"]`, labels.Set{"zone": "x"}, []string{"web"}, []string{"foo-web-x-0"}, "", ""},
-		"short names":               {`["zone"]`, labels.Set{"zone": "x"}, []string{"a-long-name"}, []string{"0", "a-0", "x", "a"}, "", ""},
-		"no ordinal":                {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-00", "db-x-01", "db-x-a", "db-x"}, "", ""},
-		"no Grid":                   {`["zone"]`, labels.Set{"zone": "x"}, nil, []string{"db-x-0"}, "", ""},
+		"end of another":            {`["zone"]`, x, []string{"web", "foo-web"}, []string{"foo-web-x-0", "web-x-0"}, "foo-web-0=foo-web-x-0 web-0=web-x-0", ""},
+		"only the other":            {`["zone"]`, x, []string{"web"}, []string{"foo-web-x-0"}, "", ""},
+		"short names":               {`["zone"]`, x, []string{"a-long-name"}, []string{"0", "a-0", "x", "a"}, "", ""},
+		"no ordinal":                {`["zone"]`, x, []string{"db"}, []string{"db-x-00", "db-x-01", "db-x-a", "db-x"}, "", ""},
+		"no Grid":                   {`["zone"]`, x, nil, []string{"db-x-0"}, "", ""},
 		"not a key of the Service":  {`["zone"]`, labels.Set{"zone": "x", "rack": "r"}, []string{"db"}, []string{"db-r-0"}, "", ""},
-		"open Service":              {`[]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0"}, "", ""},
+		"open Service":              {`[]`, x, []string{"db"}, []string{"db-x-0"}, "", ""},
 		"node without unit":         {`["zone"]`, labels.Set{}, []string{"db"}, []string{"db--0", "db-0"}, "", ""},
-		"a hash":                    {`["zone"]`, labels.Set{"zone": "X.y"}, []string{"db"}, []string{StatefulSetName("db", "X.y") + "-3"}, "db-3=" + StatefulSetName("db", "X.y") + "-3", ""},
-		"real name":                 {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-0", "db-x-1"}, "db-1=db-x-1", "db-0"},
-		"real name, not ready":      {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-0!"}, "", "db-0"},
-		"real name, other unit":     {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-0@far"}, "db-0=db-x-0", ""},
+		"a hash":                    {`["zone"]`, labels.Set{"zone": "X.y"}, []string{"db"}, []string{hashed}, "db-3=" + hashed, ""},
+		"real name":                 {`["zone"]`, x, []string{"db"}, []string{"db-x-0", "db-0", "db-x-1"}, "db-1=db-x-1", "db-0"},
+		"real name, not ready":      {`["zone"]`, x, []string{"db"}, []string{"db-x-0", "db-0!"}, "", "db-0"},
+		"real name, other unit":     {`["zone"]`, x, []string{"db"}, []string{"db-x-0", "db-0@far"}, "db-0=db-x-0", ""},
 		"two keys":                  {`["rack","zone"]`, labels.Set{"zone": "x", "rack": "r"}, []string{"db"}, []string{"db-x-0", "db-r-0", "db-x-1"}, "db-0=db-r-0 db-1=db-x-1", "db-0"},
 		"two keys, first not ready": {`["rack","zone"]`, labels.Set{"zone": "x", "rack": "r"}, []string{"db"}, []string{"db-x-0", "db-r-0!"}, "", "db-0"},
-		"not ready":                 {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0!"}, "", ""},
-		"one host name twice":       {`["zone"]`, labels.Set{"zone": "x"}, []string{"db"}, []string{"db-x-0", "db-x-0"}, "db-0=db-x-0", ""},
-		"no label":                  {`["zone"]`, labels.Set{"zone": "x"}, []string{"a.b"}, []string{StatefulSetName("a.b", "x") + "-0"}, "", ""},
-		"too long":                  {`["zone"]`, labels.Set{"zone": "x"}, []string{long + "aa"}, []string{StatefulSetName(long+"aa", "x") + "-0"}, "", ""},
+		"not ready":                 {`["zone"]`, x, []string{"db"}, []string{"db-x-0!"}, "", ""},
+		"one host name twice":       {`["zone"]`, x, []string{"db"}, []string{"db-x-0", "db-x-0"}, "db-0=db-x-0", ""},
+		"no label":                  {`["zone"]`, x, []string{"a.b"}, []string{StatefulSetName("a.b", "x") + "-0"}, "", ""},
+		"too long":                  {`["zone"]`, x, []string{long + "aa"}, []string{StatefulSetName(long+"aa", "x") + "-0"}, "", ""},
 	} {
 		got := namesOf(test.keys, test.own, test.grids, test.hostnames...)
 		var aliases []string
@@ -109,21 +109,21 @@ func hostnamesOf(s *DNSService) string {
 
 // TestEmptyUnit: who has no endpoints, and that readiness is CoreDNS's.
 func TestEmptyUnit(t *testing.T) {
+	x := labels.Set{"zone": "x"}
 	for name, test := range map[string]struct {
 		keys      string
-		own       labels.Set
 		hostnames []string
 		want      string
 	}{
-		"other unit":                {`["zone"]`, labels.Set{"zone": "x"}, []string{"a@far"}, ""},
-		"unknown node of it":        {`["zone"]`, labels.Set{"zone": "x"}, []string{"a@ghost"}, ""},
-		"malformed":                 {`["zone"`, labels.Set{"zone": "x"}, []string{"a@far", "b"}, "b"},
-		"malformed, none here":      {`["zone"`, labels.Set{"zone": "x"}, []string{"a@far"}, ""},
-		"open":                      {`[]`, labels.Set{"zone": "x"}, []string{"a@far", "b@ghost", "c!"}, "a b"},
-		"ready while it terminates": {`["zone"]`, labels.Set{"zone": "x"}, []string{"b", "a", "c!"}, "a b"},
-		"ordered":                   {`["zone","*"]`, labels.Set{"zone": "x"}, []string{"a@far", "b!"}, ""}, // without the policy it is malformed
+		"other unit":                {`["zone"]`, []string{"a@far"}, ""},
+		"unknown node of it":        {`["zone"]`, []string{"a@ghost"}, ""},
+		"malformed":                 {`["zone"`, []string{"a@far", "b"}, "b"},
+		"malformed, none here":      {`["zone"`, []string{"a@far"}, ""},
+		"open":                      {`[]`, []string{"a@far", "b@ghost", "c!"}, "a b"},
+		"ready while it terminates": {`["zone"]`, []string{"b", "a", "c!"}, "a b"},
+		"ordered":                   {`["zone","*"]`, []string{"a@far", "b!"}, ""}, // without the policy it is malformed
 	} {
-		if got := hostnamesOf(namesOf(test.keys, test.own, nil, test.hostnames...)); got != test.want {
+		if got := hostnamesOf(namesOf(test.keys, x, nil, test.hostnames...)); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
@@ -260,8 +260,10 @@ func TestSharedAddress(t *testing.T) {
 func TestOrderedNames(t *testing.T) {
 	s := Snapshot{Node: "me", Nodes: map[string]labels.Set{"me": {"rack": "r", "zone": "x"}, "near": {"zone": "x"}, "far": {}}, Namespaces: []string{"default"}}
 	s.Services = []*corev1.Service{{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", Annotations: map[string]string{AnnotationKeys: `["rack","zone","*"]`, AnnotationPolicy: "Ordered"}},
-		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "db", Annotations: map[string]string{AnnotationKeys: `["rack","zone","*"]`, AnnotationPolicy: "Ordered"},
+		},
+		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
 	}}
 	for want, endpoints := range map[string][]string{
 		"10-0-0-1":          {"10.0.0.1@me", "10.0.0.2@near", "10.0.0.3@far"},

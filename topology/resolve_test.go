@@ -97,24 +97,25 @@ func addressesOf(all []Endpoint) string {
 }
 
 func TestClosure(t *testing.T) {
-	const abc = "a zone=x, b zone=x, c zone=y, d"
+	const abc, everywhere = "a zone=x, b zone=x, c zone=y, d", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"
+	open := Config{NodesWithoutUnit: WithoutUnitOpen}
 	all := []string{"10.0.0.1@a", "10.0.0.2@b", "10.0.0.3@c", "10.0.0.4@d", "10.0.0.5@ghost", "10.0.0.6"}
 	for _, tc := range []struct {
 		name    string
 		cluster cluster
 		want    string
 	}{
-		{"ordinary", cluster{node: "a", nodes: abc, keys: "-"}, "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"},
-		{"empty list is ordinary", cluster{node: "a", nodes: abc, keys: "[]"}, "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"ordinary", cluster{node: "a", nodes: abc, keys: "-"}, everywhere},
+		{"empty list is ordinary", cluster{node: "a", nodes: abc, keys: "[]"}, everywhere},
 		{"one unit", cluster{node: "a", nodes: abc, keys: `["zone"]`}, "10.0.0.1 10.0.0.2"},
 		{"other unit", cluster{node: "c", nodes: abc, keys: `["zone"]`}, "10.0.0.3"},
 		{"node without unit", cluster{node: "d", nodes: abc, keys: `["zone"]`}, ""},
 		{"node without unit, local", cluster{node: "d", nodes: abc, keys: `["zone"]`, config: Config{NodesWithoutUnit: WithoutUnitLocal}}, "10.0.0.4"},
-		{"node without unit, open", cluster{node: "d", nodes: abc, keys: `["zone"]`, config: Config{NodesWithoutUnit: WithoutUnitOpen}}, "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"},
-		{"open changes nothing for a node with unit", cluster{node: "a", nodes: abc, keys: `["zone"]`, config: Config{NodesWithoutUnit: WithoutUnitOpen}}, "10.0.0.1 10.0.0.2"},
+		{"node without unit, open", cluster{node: "d", nodes: abc, keys: `["zone"]`, config: open}, everywhere},
+		{"open changes nothing for a node with unit", cluster{node: "a", nodes: abc, keys: `["zone"]`, config: open}, "10.0.0.1 10.0.0.2"},
 		{"unknown node", cluster{node: "ghost", nodes: abc, keys: `["zone"]`}, ""},
-		{"unknown node stays closed under open", cluster{node: "ghost", nodes: abc, keys: `["zone"]`, config: Config{NodesWithoutUnit: WithoutUnitOpen}}, ""},
-		{"unknown node, ordinary Service", cluster{node: "ghost", nodes: abc, keys: "-"}, "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"unknown node stays closed under open", cluster{node: "ghost", nodes: abc, keys: `["zone"]`, config: open}, ""},
+		{"unknown node, ordinary Service", cluster{node: "ghost", nodes: abc, keys: "-"}, everywhere},
 		{"empty values are no unit", cluster{node: "a", nodes: "a zone=, b zone=", keys: `["zone"]`}, ""},
 		{"malformed, never good", cluster{node: "a", nodes: abc, keys: `["zone"`}, "10.0.0.1"},
 		{"malformed, never good, unknown node", cluster{node: "ghost", nodes: abc, keys: `["zone"`}, "10.0.0.5"},
@@ -123,7 +124,7 @@ func TestClosure(t *testing.T) {
 		{"star without Ordered never opens", cluster{node: "a", nodes: abc, keys: `["zone","*"]`}, "10.0.0.1"},
 		{"unknown policy never opens", cluster{node: "a", nodes: abc, keys: `["zone"]`, policy: "Some"}, "10.0.0.1"},
 		{"ordered, first key", cluster{node: "a", nodes: "a zone=x rack=1, b zone=x rack=2, c zone=x rack=1, d", keys: `["rack","zone"]`, policy: "Ordered"}, "10.0.0.1 10.0.0.3"},
-		{"ordered, star", cluster{node: "d", nodes: abc, keys: `["zone","*"]`, policy: "Ordered"}, "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6"},
+		{"ordered, star", cluster{node: "d", nodes: abc, keys: `["zone","*"]`, policy: "Ordered"}, everywhere},
 		{"ordered, star, unknown node", cluster{node: "ghost", nodes: abc, keys: `["zone","*"]`, policy: "Ordered"}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -191,7 +192,8 @@ func TestReadiness(t *testing.T) {
 // A terminating endpoint must not hide the Pod that has its address now, whichever slice
 // comes first; and one outside of the unit must not hide one inside.
 func TestSameAddressTwice(t *testing.T) {
-	for _, order := range [][2]string{{"10.0.0.1@a", "10.0.0.1@a gone"}, {"10.0.0.1@a gone", "10.0.0.1@a"}, {"10.0.0.1@a", "10.0.0.1@c"}, {"10.0.0.1@c", "10.0.0.1@a"}} {
+	const here, gone, outside = "10.0.0.1@a", "10.0.0.1@a gone", "10.0.0.1@c"
+	for _, order := range [][2]string{{here, gone}, {gone, here}, {here, outside}, {outside, here}} {
 		c := cluster{node: "a", nodes: "a zone=x, c zone=y", keys: `["zone"]`}
 		s := c.snapshot()
 		s.Slices = readSlices(sliceOf("svc", "1", order[0]), sliceOf("svc", "2", order[1]))

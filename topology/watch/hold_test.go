@@ -34,7 +34,9 @@ func TestHoldDecides(t *testing.T) {
 		{"it was seen, and is gone", false, []look{{0, all, false}, {m, none, true}, {6*m - 1, none, true}, {6 * m, none, false}, {60 * m, none, false}}},
 		{"only the Service is gone", false, []look{{0, all, false}, {m, noService, true}, {6 * m, noService, false}}},
 		{"it comes back", false, []look{{0, all, false}, {m, noService, true}, {m + 10*s, all, false}, {m + 20*s, all, false}}},
-		{"it goes again after it came back", false, []look{{0, all, false}, {m, noService, true}, {3 * m, all, false}, {5 * m, noService, true}, {10*m - 1, noService, true}, {10 * m, noService, false}}},
+		{"it goes again after it came back", false, []look{
+			{0, all, false}, {m, noService, true}, {3 * m, all, false}, {5 * m, noService, true}, {10*m - 1, noService, true}, {10 * m, noService, false},
+		}},
 		{"it goes again after the limit was over", false, []look{{0, all, false}, {m, none, true}, {6 * m, none, false}, {7 * m, all, false}, {8 * m, none, true}}},
 		{"the limit is one for all that is missing", false, []look{{0, all, false}, {m, noSlice, true}, {2 * m, noNodes, true}, {3 * m, none, true}, {6 * m, none, false}}},
 		{"the kernel holds rules of ours", true, []look{{0, none, true}, {5*m - 1, none, true}, {5 * m, none, false}, {20 * m, none, false}}},
