@@ -32,16 +32,14 @@ func encodeWithin(out *summed, s topology.Snapshot, at time.Time) error {
 	if err != nil {
 		return fmt.Errorf("encoding the header: %w", err)
 	}
-	out.number(magic, uint32(Version))
-	out.number("", uint32(len(header))) //nolint:gosec // some 200 bytes
-	out.write(header)
+	out.limit -= footerLength
+	out.lead(header)
 	if out.err == nil {
 		out.err = compressed(out, func(to io.Writer) error { return writeBody(to, s) })
 	}
-	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], uint64(out.bytes)) //nolint:gosec // not negative
-	out.write(length[:])
-	out.write(out.sum.Sum(nil))
+	out.limit += footerLength
+	_, _ = out.Write(binary.BigEndian.AppendUint64(nil, uint64(out.bytes))) //nolint:gosec // not negative
+	_, _ = out.Write(out.sum.Sum(nil))                                      // an error stays
 	return out.err
 }
 
@@ -138,36 +136,28 @@ func highest(s topology.Snapshot) map[string]string {
 type summed struct {
 	to    io.Writer
 	sum   hash.Hash
-	limit int64 // of the whole file
+	limit int64 // of bytes
 	bytes int64
 	err   error // the first one
 }
 
 // Write implements io.Writer. Its first error, such as ErrTooLarge, is that of all later calls.
-func (s *summed) Write(p []byte) (int, error) {
-	if s.err == nil && s.bytes+int64(len(p)) > s.limit-footerLength {
+func (s *summed) Write(p []byte) (n int, err error) {
+	if s.err == nil && s.bytes+int64(len(p)) > s.limit {
 		s.err = ErrTooLarge
 	}
 	if s.err != nil {
 		return 0, s.err
 	}
-	return s.raw(p)
-}
-
-func (s *summed) raw(p []byte) (n int, err error) {
-	n, err = s.to.Write(p)
+	n, s.err = s.to.Write(p)
 	s.sum.Write(p[:n])
 	s.bytes += int64(n)
-	s.err = err
-	return n, err
+	return n, s.err
 }
 
-func (s *summed) write(p []byte) {
-	if s.err == nil {
-		_, _ = s.raw(p) // the error stays
-	}
-}
-
-func (s *summed) number(before string, n uint32) {
-	s.write(binary.BigEndian.AppendUint32([]byte(before), n))
+// lead writes what is before the body.
+func (s *summed) lead(header []byte) {
+	lead := binary.BigEndian.AppendUint32([]byte(magic), Version)
+	lead = binary.BigEndian.AppendUint32(lead, uint32(len(header))) //nolint:gosec // some 200 bytes
+	_, _ = s.Write(append(lead, header...))                         // an error stays
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/netip"
@@ -254,10 +253,7 @@ func TestKindsAreAdded(t *testing.T) {
 	body := func(write func(*frames)) []byte {
 		var all bytes.Buffer
 		out := &summed{to: &all, sum: sha256.New(), limit: MaxFile}
-		header := fmt.Appendf(nil, `{"node":"a","time":"2026-01-02T03:04:05Z","new":1}`)
-		out.number(magic, Version)
-		out.number("", uint32(len(header)))
-		out.write(header)
+		out.lead([]byte(`{"node":"a","time":"2026-01-02T03:04:05Z","new":1}`))
 		if err := compressed(out, func(to io.Writer) error {
 			f := &frames{to: to}
 			write(f)
