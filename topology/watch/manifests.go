@@ -58,10 +58,7 @@ func NewManifests(c ManifestConfig) *Manifests {
 // Read reads the manifests once, so that a mistake in them is reported before anything else is
 // done. Run reports the warnings. Read must not be called after Run.
 func (m *Manifests) Read() error {
-	objects, _, err := m.reader.Read()
-	if err == nil {
-		m.take(objects)
-	}
+	_, err := m.read()
 	return err
 }
 
@@ -70,12 +67,8 @@ func (m *Manifests) Read() error {
 func (m *Manifests) Run(ctx context.Context) error {
 	folders, unheard := newFolders(m.config.Paths)
 	defer func() { _ = folders.close() }() // it was only read
-	objects, warnings, err := m.reader.Read()
-	_, known := m.Snapshot()
-	switch {
-	case err == nil:
-		m.take(objects)
-	case !known:
+	warnings, err := m.read()
+	if _, known := m.Snapshot(); !known {
 		return err
 	}
 	m.report(withError(warnings, unheard), err)
@@ -83,10 +76,7 @@ func (m *Manifests) Run(ctx context.Context) error {
 	for folders.wait(ctx, m.config.Settle, pollPeriod(m.config.Poll, look, unheard == nil)) {
 		begin := time.Now()
 		unheard = folders.follow()
-		objects, warnings, err := m.reader.Read()
-		if err == nil {
-			m.take(objects)
-		}
+		warnings, err := m.read()
 		if m.reader.Unchanged() {
 			look = time.Since(begin)
 		}
@@ -117,16 +107,20 @@ func withError(warnings []string, err error) []string {
 	return append(warnings, err.Error())
 }
 
-// take replaces the current objects, and keeps the pointers of those that are equal.
-func (m *Manifests) take(read manifest.Objects) {
+// read replaces the current objects by those of a good read, and keeps the pointers of those that
+// are equal.
+func (m *Manifests) read() (warnings []string, err error) {
+	read, warnings, err := m.reader.Read()
+	if err != nil {
+		return warnings, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	objects, changed := read.Reuse(m.objects)
-	if m.known && !changed {
-		return
+	if objects, changed := read.Reuse(m.objects); changed || !m.known {
+		m.known, m.objects, m.snapshot = true, objects, objects.Snapshot(m.config.Node)
+		m.changed.send()
 	}
-	m.known, m.objects, m.snapshot = true, objects, objects.Snapshot(m.config.Node)
-	m.changed.send()
+	return warnings, nil
 }
 
 func (m *Manifests) report(warnings []string, err error) {
