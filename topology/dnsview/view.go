@@ -26,11 +26,8 @@ type Names struct {
 }
 
 // Compare orders Services by namespace and name.
-func Compare(a, b *Names) int { return CompareNames(a.Service, b.Service) }
-
-// CompareNames orders Services as Compare does, given their names.
-func CompareNames(a, b types.NamespacedName) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+func Compare(a, b *Names) int {
+	return cmp.Or(cmp.Compare(a.Service.Namespace, b.Service.Namespace), cmp.Compare(a.Service.Name, b.Service.Name))
 }
 
 // Kind says which records a Service has.

@@ -22,7 +22,6 @@ type thing struct {
 	port            int32
 }
 
-// thingKind is what kind of thing it is.
 type thingKind uint8
 
 const (

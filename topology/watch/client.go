@@ -50,8 +50,6 @@ type clients struct {
 // newClients makes clients that share one connection and one limit of requests.
 func newClients(c *rest.Config, shared *http.Client) (clients, error) {
 	config := rest.CopyConfig(c)
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	if shared == nil {
 		var err error
 		if shared, err = rest.HTTPClientFor(config); err != nil {
