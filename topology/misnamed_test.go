@@ -41,8 +41,9 @@ func TestMisnamed(t *testing.T) {
 
 // TestMisnamedShort: a short name without its prefix may be about anything.
 func TestMisnamedShort(t *testing.T) {
-	for name, want := range map[string]string{"pause": "", "form": "", "paused": "superedge.io/paused", "superedge.io/pause": "superedge.io/paused", "example.com/paused": ""} {
-		if _, meant := Misnamed(map[string]string{name: ""}, []string{"superedge.io/paused", "superedge.io/from"}); meant != want {
+	const paused = "superedge.io/paused"
+	for name, want := range map[string]string{"pause": "", "form": "", "paused": paused, "superedge.io/pause": paused, "example.com/paused": ""} {
+		if _, meant := Misnamed(map[string]string{name: ""}, []string{paused, "superedge.io/from"}); meant != want {
 			t.Errorf("%s is taken for %q, want %q", name, meant, want)
 		}
 	}

@@ -227,7 +227,8 @@ func TestManyPorts(t *testing.T) {
 	svc := headless("hostile")
 	svc.Ports = sets[0]
 	for i := range 30 { // each takes a frame of its own
-		svc.Endpoints = append(svc.Endpoints, dnsview.Endpoint{Hostname: fmt.Sprintf("web-%d", i), Addr: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), Ports: sets[i%3]})
+		addr := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+		svc.Endpoints = append(svc.Endpoints, dnsview.Endpoint{Hostname: fmt.Sprintf("web-%d", i), Addr: addr, Ports: sets[i%3]})
 	}
 	text := written(t, func(w *Writer) error { return w.Update(Update{Services: []*dnsview.Names{svc, headless("web")}}) })
 	u, err := NewReader(bytes.NewReader(text)).Update()

@@ -46,7 +46,9 @@ func newCodec() (codec, error) {
 	if err != nil {
 		return codec{}, fmt.Errorf("making an encoder: %w", err)
 	}
-	dec, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxNestedLevels: 8, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden}.DecMode()
+	dec, err := cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxNestedLevels: 8, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+	}.DecMode()
 	if err != nil {
 		return codec{}, fmt.Errorf("making a decoder: %w", err)
 	}

@@ -151,7 +151,9 @@ func ordinary(i int) (*corev1.Service, *discoveryv1.EndpointSlice) {
 		Ports:                 []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}},
 	}}
 	meta.Name, meta.Annotations = name+"-x7k2p", map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-01-01T00:00:00Z"}
-	meta.Labels = map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "app.kubernetes.io/name": name}
+	meta.Labels = map[string]string{
+		discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "app.kubernetes.io/name": name,
+	}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{{Name: new("http"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}}}
 	for e := range 2 {
@@ -223,7 +225,8 @@ func TestAnnotationsAreBounded(t *testing.T) {
 // TestMisnamedIsKept: of an annotation that was probably meant to be one that is read, the name is
 // kept, so that the warning about it is the same as of the whole Service.
 func TestMisnamedIsKept(t *testing.T) {
-	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"topologykeys": strings.Repeat("x", 200_000), "topologyKey": "y", "other": "z"}}}
+	svc := &corev1.Service{}
+	svc.Annotations = map[string]string{"topologykeys": strings.Repeat("x", 200_000), "topologyKey": "y", "other": "z"}
 	kept := new(Trimmer).Service(svc).Annotations
 	if len(kept) != 1 || kept["topologyKey"] != "" {
 		t.Errorf("%d annotations are kept: %.100v", len(kept), kept)

@@ -116,9 +116,10 @@ func (l *losingAPI) serve() {
 	listener, err := net.Listen("tcp", l.address)
 	must(l, err)
 	l.address, l.api = listener.Addr().String(), need.ServeFakeAPI(listener)
-	closed := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Annotations: map[string]string{topology.AnnotationKeys: `["unit"]`}},
-		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1"}}
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}, AddressType: discoveryv1.AddressTypeIPv4}
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4}
+	meta.Annotations = map[string]string{topology.AnnotationKeys: `["unit"]`}
+	closed := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1"}}
 	must(l, l.api.Put(closed, slice))
 }
 

@@ -187,7 +187,8 @@ func (n *nodeWatches) countRunning(u unit, change int64) {
 	if !u.every() {
 		n.units.Add(change)
 	} else if n.all.Add(change) > 0 {
-		n.log.Info("all Nodes are watched: the units of this Node that Services name are more, or together larger, than are watched one by one", "maxUnits", unitsMax, "maxNodes", unitNodesMax)
+		n.log.Info("all Nodes are watched: the units of this Node that Services name are more, or together larger, than are watched one by one",
+			"maxUnits", unitsMax, "maxNodes", unitNodesMax)
 	} else {
 		n.log.Info("only the Nodes of this Node's units are watched again")
 	}

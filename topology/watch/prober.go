@@ -66,8 +66,8 @@ func (p *Prober) name(all []netip.AddrPort) (others, first bool) {
 	tooMany := len(all) > probedMax
 	if tooMany {
 		if !p.tooMany {
-			p.config.Log.Warn(fmt.Sprintf("the EndpointSlices of default/kubernetes name more than %d node-local API proxies: the others are not used; remove annotations %s",
-				probedMax, topology.AnnotationLocalEndpoint), "named", len(all))
+			p.config.Log.Warn(fmt.Sprintf("the EndpointSlices of default/kubernetes name more than %d node-local API proxies: "+
+				"the others are not used; remove annotations %s", probedMax, topology.AnnotationLocalEndpoint), "named", len(all))
 		}
 		all = all[:probedMax]
 	}
@@ -156,7 +156,8 @@ func (p *Prober) probe(ctx context.Context, due []netip.AddrPort) {
 		case after.up && !before.up:
 			p.config.Log.Info("the node-local API proxy answers: default/kubernetes leads to it", "address", addr)
 		case !after.up && (before.up || !before.known):
-			p.config.Log.Warn("the node-local API proxy does not answer: default/kubernetes leads to the API servers until it does", "address", addr, "err", outcomes[addr])
+			p.config.Log.Warn("the node-local API proxy does not answer: default/kubernetes leads to the API servers until it does",
+				"address", addr, "err", outcomes[addr])
 			p.config.Down(addr, outcomes[addr])
 		}
 	}

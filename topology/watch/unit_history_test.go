@@ -130,7 +130,8 @@ func replaced[T topology.Object](all []T, o T) []T {
 
 // act is one thing that happens.
 func (h *history) act() {
-	switch rapid.SampledFrom([]string{"node", "node", "self", "service", "remove", "complete", "deliver", "deliver", "deliver", "deliver self", "time"}).Draw(h.t, "action") {
+	actions := []string{"node", "node", "self", "service", "remove", "complete", "deliver", "deliver", "deliver", "deliver self", "time"}
+	switch rapid.SampledFrom(actions).Draw(h.t, "action") {
 	case "node":
 		h.changeNode(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(h.t, "name"))
 	case "self":
@@ -186,7 +187,10 @@ func (h *history) holds(u unit) map[string]labels.Set {
 func (h *history) snapshot() (topology.Snapshot, bool) {
 	own, exists := h.past[h.self][me]
 	h.named.follow(h.services)
-	h.plan = h.plan.next(facts{now: h.now, labels: own, exists: exists, named: h.named.names, complete: func(u unit) bool { _, is := h.at[u]; return is }, size: h.size, written: func() bool { return h.written }})
+	h.plan = h.plan.next(facts{
+		now: h.now, labels: own, exists: exists, named: h.named.names, size: h.size,
+		complete: func(u unit) bool { _, is := h.at[u]; return is }, written: func() bool { return h.written },
+	})
 	maps.DeleteFunc(h.at, func(u unit, _ int) bool { _, runs := h.plan.watches[u]; return !runs })
 	var complete []unitNodes
 	for _, u := range slices.SortedFunc(maps.Keys(h.plan.watches), compareUnits) {
