@@ -53,88 +53,41 @@ const (
 	optXorMark
 )
 
-// optionOf knows the options that a Rule can express.
-func optionOf(word string) option {
-	switch word {
-	case "-s", "--source", "--src":
-		return optSrc
-	case "-d", "--destination", "--dst":
-		return optDst
-	case "-i", "--in-interface":
-		return optInInterface
-	case "-p", "--protocol", "--proto":
-		return optProto
-	case "-j", "--jump":
-		return optTarget
-	case "--comment":
-		return optComment
-	case "--dport", "--destination-port":
-		return optDstPort
-	case "--to-destination":
-		return optToDestination
-	case "--probability":
-		return optProbability
-	case "--mode":
-		return optMode
-	default:
-		return rareOption(word)
-	}
-}
+// options are those that a Rule can express, by name.
+var options = map[string]option{
+	"-s": optSrc, "--source": optSrc, "--src": optSrc,
+	"-d": optDst, "--destination": optDst, "--dst": optDst,
+	"-i": optInInterface, "--in-interface": optInInterface,
+	"-p": optProto, "--protocol": optProto, "--proto": optProto,
 
-func rareOption(word string) option {
-	switch word {
-	case "--src-type":
-		return optSrcType
-	case "--dst-type":
-		return optDstType
-	case "--ctstate":
-		return optCTState
-	case "--mark":
-		return optMark
-	case "--nfacct-name":
-		return optNFAcct
-	case "--name":
-		return optRecentName
-	case "--set":
-		return optRecentSet
-	case "--rcheck":
-		return optRecentCheck
-	case "--seconds":
-		return optSeconds
-	case "--reap":
-		return optReap
-	case "--mask":
-		return optMask
-	case "--rsource":
-		return optSourceAddr
-	case "--match-set":
-		return optMatchSet
-	case "--ipvs":
-		return optIPVS
-	default:
-		return targetOption(word)
-	}
-}
+	"--comment": optComment,
+	"--dport":   optDstPort, "--destination-port": optDstPort,
+	"--src-type":    optSrcType,
+	"--dst-type":    optDstType,
+	"--ctstate":     optCTState,
+	"--mark":        optMark,
+	"--mode":        optMode,
+	"--probability": optProbability,
+	"--nfacct-name": optNFAcct,
+	"--name":        optRecentName,
+	"--set":         optRecentSet,
+	"--rcheck":      optRecentCheck,
+	"--seconds":     optSeconds,
+	"--reap":        optReap,
+	"--mask":        optMask,
+	"--rsource":     optSourceAddr,
+	"--match-set":   optMatchSet,
+	"--ipvs":        optIPVS,
 
-func targetOption(word string) option {
-	switch word {
-	case "--reject-with":
-		return optRejectWith
-	case "--random-fully":
-		return optRandomFully
-	case "--set-xmark":
-		return optSetXMark
-	case "--set-mark":
-		return optSetMark
-	case "--and-mark":
-		return optAndMark
-	case "--or-mark":
-		return optOrMark
-	case "--xor-mark":
-		return optXorMark
-	default:
-		return optNone
-	}
+	"-j": optTarget, "--jump": optTarget,
+	"--to-destination": optToDestination,
+	"--reject-with":    optRejectWith,
+	"--random-fully":   optRandomFully,
+	"--set-xmark":      optSetXMark,
+	"--set-mark":       optSetMark,
+	"--and-mark":       optAndMark,
+	"--or-mark":        optOrMark,
+	"--xor-mark":       optXorMark,
 }
 
 // negatable reports whether a Rule can express "!" before the option.

@@ -148,7 +148,7 @@ func (a *arguments) option() bool {
 	case "-m", "--match":
 		return !a.not && knownMatch(a.next())
 	}
-	o := optionOf(word)
+	o := options[word]
 	if o == optNone || a.seen&(1<<o) != 0 || a.not && !o.negatable() {
 		return false
 	}
