@@ -109,7 +109,7 @@ func (k *kernel) completeGuard(ctx context.Context, p render.ChainID, rules []ne
 		return n, err
 	}
 	for _, r := range rules {
-		spec := words(r.Append(nil, k.family))
+		spec := r.Args(k.family)
 		there, err := k.command.hasRule(ctx, p, spec)
 		if err == nil && !there {
 			err = k.command.appendRule(ctx, p, spec)

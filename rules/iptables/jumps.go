@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
@@ -109,7 +108,7 @@ func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(ju
 	n := 0
 	for id, c := range ks.builtIns() {
 		for _, in := range c.jumps.insertions() {
-			args := words(in.rule.Append(nil, k.family))
+			args := in.rule.Args(k.family)
 			if !may(jumpAt{id, in.rule.Jump}, args) {
 				continue
 			}
@@ -124,35 +123,3 @@ func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(ju
 
 // builtinChains are the kernel's own, in the order in which a packet may pass them.
 var builtinChains = [...]string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
-
-// words splits arguments as iptables-restore does: at spaces outside of double quotes. Within
-// quotes a backslash escapes the next character.
-func words(args []byte) []string {
-	var all []string
-	var word strings.Builder
-	quoted, any, escaped := false, false, false
-	for _, c := range args {
-		switch {
-		case escaped:
-			word.WriteByte(c)
-			escaped = false
-		case quoted && c == '\\':
-			escaped = true
-		case c == '"':
-			quoted, any = !quoted, true
-		case c == ' ' && !quoted:
-			if any {
-				all = append(all, word.String())
-				word.Reset()
-				any = false
-			}
-		default:
-			word.WriteByte(c)
-			any = true
-		}
-	}
-	if any {
-		all = append(all, word.String())
-	}
-	return all
-}

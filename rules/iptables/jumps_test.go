@@ -63,21 +63,6 @@ func names(list []netfilter.Rule) string {
 	return b.String()
 }
 
-// What Append writes as one word is parsed as one word.
-func TestWords(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		comment := rapid.StringMatching(`[ -~]{0,40}`).Draw(t, "comment")
-		got := words(netfilter.Rule{Comment: comment, Target: netfilter.TargetAccept}.Append(nil, netfilter.IPv4))
-		want := []string{"-m", "comment", "--comment", comment, "-j", "ACCEPT"}
-		if comment == "" {
-			want = []string{"-j", "ACCEPT"}
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("got %q, want %q", got, want)
-		}
-	})
-}
-
 func leadingTo(chain string) netfilter.Rule {
 	return netfilter.Rule{Target: netfilter.TargetJump, Jump: chain}
 }

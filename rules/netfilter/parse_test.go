@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"pgregory.net/rapid"
 )
 
 // inNAT is text as a rule of a nat table with a chain MINE.
@@ -286,6 +289,20 @@ func TestUnwritableComment(t *testing.T) {
 	if want := "a b " + strings.Repeat("c", 251); got.Rule.Comment != want || !got.Rule.Same(r) {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// TestArgs: what Append writes as one word is one argument.
+func TestArgs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := []string{"-j", "ACCEPT"}
+		comment := rapid.StringMatching(`[ -~]{0,40}`).Draw(t, "comment")
+		if comment != "" {
+			want = slices.Concat([]string{"-m", "comment", "--comment", comment}, want)
+		}
+		if got := (Rule{Comment: comment, Target: TargetAccept}).Args(IPv4); !slices.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	})
 }
 
 // TestSame: comments and counters are no difference, everything else is.

@@ -69,6 +69,12 @@ func (r Rule) Append(b []byte, f Family) []byte {
 	return t.b
 }
 
+// Args returns the words of Append, as arguments of iptables.
+func (r Rule) Args(f Family) []string {
+	args, _ := split(nil, string(r.Append(nil, f)))
+	return args
+}
+
 // anyPort reports whether a rule is for a kernel without the match of SCTP ports, and so must not
 // name it.
 func (r Rule) anyPort() bool { return r.Proto == SCTP && r.DstPort == 0 && r.Target == TargetReject }
