@@ -2,6 +2,7 @@ package netfilter
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -192,16 +193,11 @@ func setFields(list string) bool {
 func ctStateOf(list string) (CTState, bool) {
 	var states CTState
 	for name := range strings.SplitSeq(list, ",") {
-		found := false
-		for _, s := range ctStateNames {
-			if s.name == name {
-				states |= s.state
-				found = true
-			}
-		}
-		if !found {
+		i := slices.IndexFunc(ctStateNames[:], func(s ctStateName) bool { return s.name == name })
+		if i < 0 {
 			return 0, false
 		}
+		states |= ctStateNames[i].state
 	}
 	return states, true
 }
@@ -226,27 +222,13 @@ func (a *arguments) target(o option) (ok bool) {
 }
 
 func (a *arguments) jump(word string) (ok bool) {
-	switch word {
-	case "ACCEPT":
-		a.rule.Target = TargetAccept
-	case "DROP":
-		a.rule.Target = TargetDrop
-	case "REJECT":
-		a.rule.Target = TargetReject
-	case "RETURN":
-		a.rule.Target = TargetReturn
-	case "DNAT":
-		a.rule.Target = TargetDNAT
-	case "MARK":
-		a.rule.Target = TargetMark
-	case "MASQUERADE":
-		a.rule.Target = TargetMasquerade
-	default:
-		a.rule.Target = TargetJump
-		a.rule.Jump, ok = a.parser.chain(a.table, word)
-		return ok
+	if t := slices.Index(targetNames[:], word); word != "" && t >= 0 {
+		a.rule.Target = Target(t)
+		return true
 	}
-	return true
+	a.rule.Target = TargetJump
+	a.rule.Jump, ok = a.parser.chain(a.table, word)
+	return ok
 }
 
 // markOptions are the forms of the target MARK; a rule has one of them.

@@ -1,6 +1,8 @@
 package netfilter
 
 import (
+	"bytes"
+	"cmp"
 	"math"
 	"net/netip"
 	"strconv"
@@ -27,43 +29,37 @@ func (r Rule) Append(b []byte, f Family) []byte {
 		t.ctState(r)
 	}
 	if r.Comment != "" {
-		t.word("-m comment --comment")
+		t.words("-m comment --comment")
 		t.quoted(r.Comment)
 	}
 	t.recent(r.Recent)
 	if r.Probability != 0 {
-		t.word("-m statistic --mode random --probability")
-		t.word(formatProbability(r.Probability))
+		t.words("-m statistic --mode random --probability", formatProbability(r.Probability))
 	}
 	t.addrType(r)
 	if r.Proto != AnyProto && !r.anyPort() {
-		t.word("-m")
-		t.word(r.Proto.String())
+		t.words("-m", r.Proto.String())
 	}
 	if r.DstPort != 0 {
-		t.word("--dport")
-		t.word(strconv.Itoa(int(r.DstPort)))
+		t.words("--dport", strconv.Itoa(int(r.DstPort)))
 	}
 	if r.Mark != (Mark{}) {
-		t.word("-m mark")
+		t.words("-m mark")
 		t.not(r.NotMark)
-		t.word("--mark")
+		t.words("--mark")
 		t.mark(r.Mark)
 	}
 	if r.CTState != 0 && (r.CTState != CTNew || r.NotCTState) {
 		t.ctState(r)
 	}
 	if r.MatchSet != (SetMatch{}) {
-		t.word("-m set --match-set")
-		t.word(r.MatchSet.Name)
-		t.word(r.MatchSet.Fields)
+		t.words("-m set --match-set", r.MatchSet.Name, r.MatchSet.Fields)
 	}
 	if r.IPVS {
-		t.word("-m ipvs --ipvs")
+		t.words("-m ipvs --ipvs")
 	}
 	if r.NFAcct != "" {
-		t.word("-m nfacct --nfacct-name")
-		t.word(r.NFAcct)
+		t.words("-m nfacct --nfacct-name", r.NFAcct)
 	}
 	t.target(r)
 	return t.b
@@ -85,16 +81,19 @@ type text struct {
 	family Family
 }
 
-func (t *text) word(s string) {
-	if n := len(t.b); n > 0 && t.b[n-1] != ' ' && t.b[n-1] != '\n' {
-		t.b = append(t.b, ' ')
+// words adds words. An empty one only adds the space before the next.
+func (t *text) words(list ...string) {
+	for _, s := range list {
+		if n := len(t.b); n > 0 && t.b[n-1] != ' ' && t.b[n-1] != '\n' {
+			t.b = append(t.b, ' ')
+		}
+		t.b = append(t.b, s...)
 	}
-	t.b = append(t.b, s...)
 }
 
 func (t *text) not(n bool) {
 	if n {
-		t.word("!")
+		t.words("!")
 	}
 }
 
@@ -104,12 +103,10 @@ func (t *text) header(r Rule) {
 	t.prefix("-d", r.Dst, r.NotDst)
 	if r.InInterface != "" {
 		t.not(r.NotInInterface)
-		t.word("-i")
-		t.word(r.InInterface)
+		t.words("-i", r.InInterface)
 	}
 	if r.Proto != AnyProto {
-		t.word("-p")
-		t.word(r.Proto.String())
+		t.words("-p", r.Proto.String())
 	}
 }
 
@@ -118,8 +115,7 @@ func (t *text) prefix(option string, p netip.Prefix, not bool) {
 		return
 	}
 	t.not(not)
-	t.word(option)
-	t.word("")
+	t.words(option, "")
 	t.b = p.AppendTo(t.b)
 }
 
@@ -127,7 +123,7 @@ func (t *text) prefix(option string, p netip.Prefix, not bool) {
 // comment has at most 255 bytes.
 func (t *text) quoted(s string) {
 	const longest = 255
-	t.word(`"`)
+	t.words(`"`)
 	for i := 0; i < len(s) && i < longest; i++ {
 		switch c := s[i]; {
 		case c == '"' || c == '\\':
@@ -144,24 +140,19 @@ func (t *text) quoted(s string) {
 func (t *text) recent(r Recent) {
 	switch r.Op {
 	case RecentSet:
-		t.word("-m recent --set")
+		t.words("-m recent --set")
 	case RecentCheck:
-		t.word("-m recent --rcheck")
+		t.words("-m recent --rcheck")
 		if r.Seconds != 0 {
-			t.word("--seconds")
-			t.word(strconv.FormatUint(uint64(r.Seconds), 10))
+			t.words("--seconds", strconv.FormatUint(uint64(r.Seconds), 10))
 		}
 		if r.Reap {
-			t.word("--reap")
+			t.words("--reap")
 		}
 	default:
 		return
 	}
-	t.word("--name")
-	t.word(r.Name)
-	t.word("--mask")
-	t.word(t.family.wholeMask())
-	t.word("--rsource")
+	t.words("--name", r.Name, "--mask", t.family.wholeMask(), "--rsource")
 }
 
 // wholeMask covers a whole address.
@@ -189,18 +180,18 @@ func formatProbability(p uint32) string {
 
 func (t *text) addrType(r Rule) {
 	if r.SrcLocal || r.DstLocal {
-		t.word("-m addrtype")
+		t.words("-m addrtype")
 	}
 	if r.SrcLocal {
-		t.word("--src-type LOCAL")
+		t.words("--src-type LOCAL")
 	}
 	if r.DstLocal {
-		t.word("--dst-type LOCAL")
+		t.words("--dst-type LOCAL")
 	}
 }
 
 func (t *text) mark(m Mark) {
-	t.word("0x")
+	t.words("0x")
 	t.b = strconv.AppendUint(t.b, uint64(m.Value), 16)
 	if m.Mask != ^uint32(0) {
 		t.b = append(t.b, "/0x"...)
@@ -208,60 +199,53 @@ func (t *text) mark(m Mark) {
 	}
 }
 
-// ctStateNames are in the order in which iptables prints them.
-var ctStateNames = [...]struct {
+type ctStateName struct {
 	state CTState
 	name  string
-}{
+}
+
+// ctStateNames are in the order in which iptables prints them.
+var ctStateNames = [...]ctStateName{
 	{CTInvalid, "INVALID"}, {CTNew, "NEW"}, {CTRelated, "RELATED"}, {CTEstablished, "ESTABLISHED"}, {CTDNAT, "DNAT"},
 }
 
 func (t *text) ctState(r Rule) {
-	t.word("-m conntrack")
+	t.words("-m conntrack")
 	t.not(r.NotCTState)
-	t.word("--ctstate")
-	t.word("")
-	first := true
+	t.words("--ctstate", "")
 	for _, s := range ctStateNames {
-		if r.CTState&s.state == 0 {
-			continue
+		if r.CTState&s.state != 0 {
+			t.b = append(append(t.b, s.name...), ',')
 		}
-		if !first {
-			t.b = append(t.b, ',')
-		}
-		first = false
-		t.b = append(t.b, s.name...)
 	}
+	t.b = bytes.TrimSuffix(t.b, []byte(","))
+}
+
+// targetNames are the names of targets by Target, except for TargetNone and TargetJump.
+var targetNames = [...]string{
+	TargetAccept: "ACCEPT", TargetDrop: "DROP", TargetReject: "REJECT", TargetReturn: "RETURN",
+	TargetDNAT: "DNAT", TargetMark: "MARK", TargetMasquerade: "MASQUERADE",
 }
 
 func (t *text) target(r Rule) {
+	if r.Target == TargetNone {
+		return
+	}
+	t.words("-j", cmp.Or(targetNames[r.Target], r.Jump))
 	switch r.Target {
-	case TargetNone:
-	case TargetAccept:
-		t.word("-j ACCEPT")
-	case TargetDrop:
-		t.word("-j DROP")
 	case TargetReject:
-		t.word("-j REJECT --reject-with")
-		t.word(t.family.unreachable())
-	case TargetReturn:
-		t.word("-j RETURN")
-	case TargetJump:
-		t.word("-j")
-		t.word(r.Jump)
+		t.words("--reject-with", t.family.unreachable())
 	case TargetDNAT:
-		t.word("-j DNAT --to-destination")
-		t.word("")
+		t.words("--to-destination", "")
 		t.b = r.DNAT.AppendTo(t.b)
 	case TargetMark:
-		t.word("-j MARK --set-xmark 0x")
+		t.words("--set-xmark 0x")
 		t.b = strconv.AppendUint(t.b, uint64(r.Set.Value), 16)
 		t.b = append(t.b, "/0x"...)
 		t.b = strconv.AppendUint(t.b, uint64(r.Set.Mask), 16)
 	case TargetMasquerade:
-		t.word("-j MASQUERADE")
 		if r.Random {
-			t.word("--random-fully")
+			t.words("--random-fully")
 		}
 	}
 }
