@@ -49,7 +49,7 @@ func (s *jumpSet) lacks() bool {
 func (ks *kernelState) builtIns() iter.Seq2[render.ChainID, *chainState] {
 	return func(yield func(render.ChainID, *chainState) bool) {
 		for _, t := range []netfilter.Table{netfilter.Filter, netfilter.NAT} {
-			for _, chain := range builtinChains {
+			for _, chain := range netfilter.BuiltInChains() {
 				id := render.ChainID{Table: t, Chain: chain}
 				if c := ks.chain(id); c != nil && !yield(id, c) {
 					return
@@ -120,6 +120,3 @@ func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(ju
 	}
 	return n, nil
 }
-
-// builtinChains are the kernel's own, in the order in which a packet may pass them.
-var builtinChains = [...]string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}

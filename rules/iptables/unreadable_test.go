@@ -41,7 +41,7 @@ func nftTable(f netfilter.Family, table string) string {
 func jumpCount(t *testing.T, f netfilter.Family, table string) int {
 	t.Helper()
 	n := 0
-	for _, chain := range builtinChains {
+	for _, chain := range netfilter.BuiltInChains() {
 		n += strings.Count(run(t, "nft list chain "+nftTable(f, table)+" "+chain+" 2>/dev/null || true"), "jump KUBE-")
 	}
 	return n

@@ -1,6 +1,9 @@
 package netfilter
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The fixed chains, named as kube-proxy names them; see Naming.
 const (
@@ -53,7 +56,6 @@ const (
 	PrefixEndpoint = "KUBE-SEP-" // one endpoint
 )
 
-// servicePrefixes are all of them.
 var servicePrefixes = [...]string{PrefixCluster, PrefixLocal, PrefixExternal, PrefixFirewall, PrefixEndpoint}
 
 // isServiceProxys decides Naming.IsOurs for a chain, given by kube-proxy's name for it.
@@ -75,24 +77,14 @@ func isServiceProxys(t Table, chain string) bool {
 
 // isServices decides Naming.IsServiceChain for a chain, given by kube-proxy's name for it.
 func isServices(t Table, chain string) bool {
-	if t != NAT {
-		return false
-	}
-	for _, prefix := range servicePrefixes {
-		if strings.HasPrefix(chain, prefix) {
-			return true
-		}
-	}
-	return false
+	return t == NAT && slices.ContainsFunc(servicePrefixes[:], func(prefix string) bool { return strings.HasPrefix(chain, prefix) })
 }
+
+var builtInChains = [...]string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
+
+// BuiltInChains returns the kernel's own chains, in the order in which a packet may pass them.
+func BuiltInChains() []string { return slices.Clone(builtInChains[:]) }
 
 // IsBuiltIn reports whether the kernel provides the chain: it has a policy and cannot be created or
 // deleted.
-func IsBuiltIn(chain string) bool {
-	switch chain {
-	case "PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING":
-		return true
-	default:
-		return false
-	}
-}
+func IsBuiltIn(chain string) bool { return slices.Contains(builtInChains[:], chain) }

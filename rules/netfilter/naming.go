@@ -72,10 +72,5 @@ func (n Naming) IsServiceChain(t Table, chain string) bool {
 
 // isAnybodys reports whether a chain is ours under some Naming.
 func isAnybodys(t Table, chain string) bool {
-	for _, n := range allNamings {
-		if n.IsOurs(t, chain) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(allNamings[:], func(n Naming) bool { return n.IsOurs(t, chain) })
 }
