@@ -2,6 +2,7 @@ package render
 
 import (
 	"math"
+	"math/big"
 	"net/netip"
 	"slices"
 	"strings"
@@ -195,7 +196,8 @@ func translated(path []trace.Step) bool {
 func checkFairness(t *rapid.T, o trace.Outcome) {
 	sum := 0.0
 	for _, e := range o.Ends {
-		p := e.P.Float()
+		exact, _ := new(big.Rat).SetString(string(e.P))
+		p, _ := exact.Float64()
 		sum += p
 		if math.Abs(p-1/float64(len(o.Ends))) > 1e-8 {
 			t.Fatalf("an end of %d has probability %s = %v", len(o.Ends), e.P, p)

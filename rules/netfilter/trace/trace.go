@@ -6,7 +6,7 @@ package trace
 
 import (
 	"cmp"
-	"math/big"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -57,16 +57,6 @@ const (
 
 // Probability is an exact fraction in lowest terms: "1", "715827883/2147483648".
 type Probability string
-
-// Float returns the nearest float64; 0 if p is not a number.
-func (p Probability) Float() float64 {
-	r, ok := new(big.Rat).SetString(string(p))
-	if !ok {
-		return 0
-	}
-	f, _ := r.Float64()
-	return f
-}
 
 // Step is one rule that a packet matched.
 type Step struct {
@@ -155,33 +145,21 @@ func (w *walk) isLocal(a netip.Addr) bool {
 
 // outcome merges flows with the same end.
 func (w *walk) outcome(flows []flow) Outcome {
-	type key struct {
-		verdict    EndVerdict
-		dst        netip.AddrPort
-		masquerade bool
-	}
-	merged := map[key]flow{}
+	merged := map[End]flow{} // by End without P
 	for _, f := range flows {
-		k := key{f.end(), f.dst, f.masquerade}
-		if m, ok := merged[k]; ok {
+		end := End{Verdict: f.end(), Dst: f.dst, Masquerade: f.masquerade}
+		if m, ok := merged[end]; ok {
 			m.weight = m.weight.plus(f.weight)
 			f = m
 		}
-		merged[k] = f
+		merged[end] = f
 	}
-	type ended struct {
-		end  End
-		path *walkedPath
-	}
-	all := make([]ended, 0, len(merged))
-	for k, f := range merged {
-		all = append(all, ended{End{k.verdict, k.dst, k.masquerade, f.weight.probability()}, f.path})
-	}
-	slices.SortFunc(all, func(a, b ended) int { return compareEnds(a.end, b.end) })
 	out := Outcome{Problems: w.problems}
-	for _, e := range all {
-		out.Ends = append(out.Ends, e.end)
-		out.Paths = append(out.Paths, e.path.steps())
+	for _, end := range slices.SortedFunc(maps.Keys(merged), compareEnds) {
+		f := merged[end]
+		end.P = f.weight.probability()
+		out.Ends = append(out.Ends, end)
+		out.Paths = append(out.Paths, f.path.steps())
 	}
 	return out
 }
