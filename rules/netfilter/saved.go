@@ -57,14 +57,10 @@ func Parse(r io.Reader, f Family) (Saved, error) {
 			s.Tables[line.Table].Read(line)
 		}
 	}
-	for t := range s.Tables {
-		s.Tables[t].compact()
-	}
 	return s, nil
 }
 
-// Read adds one line of this table. A deleted chain leaves a nameless one, so that others keep
-// their places.
+// Read adds one line of this table.
 func (t *SavedTable) Read(l Line) {
 	switch l.Kind {
 	case LineChain:
@@ -95,18 +91,16 @@ func (t *SavedTable) ensure(chain string) *SavedChain {
 	return &t.Chains[len(t.Chains)-1]
 }
 
+// remove moves all later chains. That is rare: iptables-save prints no -X.
 func (t *SavedTable) remove(chain string) {
-	if i, ok := t.at[chain]; ok {
-		t.Chains[i] = SavedChain{}
-		delete(t.at, chain)
+	i, ok := t.at[chain]
+	if !ok {
+		return
 	}
-}
-
-// compact removes the nameless chains.
-func (t *SavedTable) compact() {
-	t.Chains = slices.DeleteFunc(t.Chains, func(c SavedChain) bool { return c.Name == "" })
-	for i, c := range t.Chains {
-		t.at[c.Name] = i
+	delete(t.at, chain)
+	t.Chains = slices.Delete(t.Chains, i, i+1)
+	for j, c := range t.Chains[i:] {
+		t.at[c.Name] = i + j
 	}
 }
 
