@@ -74,14 +74,6 @@ func serviceHash(name topology.ServicePortName, endpoint string) string {
 	return string(hash[:])
 }
 
-func clusterChain(n netfilter.Naming, name topology.ServicePortName) string {
-	return n.Chain(netfilter.PrefixCluster) + serviceHash(name, "")
-}
-
-func localChain(n netfilter.Naming, name topology.ServicePortName) string {
-	return n.Chain(netfilter.PrefixLocal) + serviceHash(name, "")
-}
-
 func externalChain(n netfilter.Naming, name topology.ServicePortName) string {
 	return n.Chain(netfilter.PrefixExternal) + serviceHash(name, "")
 }
@@ -98,10 +90,11 @@ func EndpointChain(n netfilter.Naming, name topology.ServicePortName, endpoint n
 // TrafficPolicyChain returns the name of the chain that chooses among the endpoints of a traffic
 // policy.
 func TrafficPolicyChain(n netfilter.Naming, name topology.ServicePortName, p rules.TrafficPolicy) string {
+	prefix := netfilter.PrefixCluster
 	if p == rules.Local {
-		return localChain(n, name)
+		prefix = netfilter.PrefixLocal
 	}
-	return clusterChain(n, name)
+	return n.Chain(prefix) + serviceHash(name, "")
 }
 
 // ChainKind says who owns the rules of a chain. It decides how the chain is compared and written.

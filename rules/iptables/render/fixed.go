@@ -49,19 +49,20 @@ func Fixed(rs rules.Ruleset, o Options) Tables {
 }
 
 func filterChains(rs rules.Ruleset, o Options) []netfilter.Chain {
-	external := netfilter.Chain{Name: o.Names.Chain(netfilter.ChainExternalServices)}
+	name := o.Names.Chain
+	external := netfilter.Chain{Name: name(netfilter.ChainExternalServices)}
 	if o.IPVS {
-		external.Rules = []netfilter.Rule{jump("kubernetes virtual servers; NOTE: this must be the last rule in this chain", o.Names.Chain(netfilter.ChainIPVSFilter))}
+		external.Rules = []netfilter.Rule{jump("kubernetes virtual servers; NOTE: this must be the last rule in this chain", name(netfilter.ChainIPVSFilter))}
 	}
 	chains := []netfilter.Chain{
-		{Name: o.Names.Chain(netfilter.ChainNodePorts), Rules: healthCheckRules(rs, o.Family)},
-		{Name: o.Names.Chain(netfilter.ChainServices)},
+		{Name: name(netfilter.ChainNodePorts), Rules: healthCheckRules(rs, o.Family)},
+		{Name: name(netfilter.ChainServices)},
 		external,
-		{Name: o.Names.Chain(netfilter.ChainForward), Rules: forwardRules(o)},
-		{Name: o.Names.Chain(netfilter.ChainProxyFirewall)},
+		{Name: name(netfilter.ChainForward), Rules: forwardRules(o)},
+		{Name: name(netfilter.ChainProxyFirewall)},
 	}
 	if o.IPVS {
-		chains = append(chains, netfilter.Chain{Name: o.Names.Chain(netfilter.ChainIPVSFilter), Rules: ipvsFilterRules(o)})
+		chains = append(chains, netfilter.Chain{Name: name(netfilter.ChainIPVSFilter), Rules: ipvsFilterRules(o)})
 	}
 	if o.LocalDNS.IsValid() {
 		chains = append(chains, localDNSFilter(rs.LocalDNS, o))
@@ -143,20 +144,17 @@ func nodePortJumps(n rules.NodePortScope, o Options) []netfilter.Rule {
 	if o.Family == netfilter.IPv6 {
 		addrs = n.IPv6
 	}
-	jump := netfilter.Rule{
-		Comment: "kubernetes service nodeports; NOTE: this must be the last rule in this chain",
-		Target:  netfilter.TargetJump, Jump: o.Names.Chain(netfilter.ChainNodePorts),
-	}
+	last := jump("kubernetes service nodeports; NOTE: this must be the last rule in this chain", o.Names.Chain(netfilter.ChainNodePorts))
 	if addrs.All {
-		jump.DstLocal = true
+		last.DstLocal = true
 		if !o.LocalhostNodePorts {
-			jump.Dst, jump.NotDst = loopback(o.Family), true
+			last.Dst, last.NotDst = loopback(o.Family), true
 		}
-		return []netfilter.Rule{jump}
+		return []netfilter.Rule{last}
 	}
 	list := make([]netfilter.Rule, len(addrs.Addrs))
 	for i, a := range addrs.Addrs {
-		list[i] = jump
+		list[i] = last
 		list[i].Dst = hostPrefix(a)
 	}
 	return list
