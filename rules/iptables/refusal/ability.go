@@ -51,9 +51,6 @@ func probeInput(list []netfilter.Rule, f netfilter.Family, n netfilter.Naming) [
 	return append(input, "COMMIT\n*filter\n:"+chain+" - [0:0]\nCOMMIT\n"...)
 }
 
-// errNoRules says that the kernel refuses every rule.
-var errNoRules = errors.New("the kernel accepts no rule at all")
-
 // ask finds out what this kernel lacks. An error means that the answer is not known.
 func (r *Refusals) ask(ctx context.Context, o render.Options) (lacks, error) {
 	takes := func(list ...netfilter.Rule) (bool, error) {
@@ -72,7 +69,7 @@ func (r *Refusals) ask(ctx context.Context, o render.Options) (lacks, error) {
 		return lacks{}, err
 	}
 	if is, err := takes(plain); !is || err != nil {
-		return lacks{}, errors.Join(errNoRules, err)
+		return lacks{}, errors.Join(errors.New("the kernel accepts no rule at all"), err)
 	}
 	var found lacks
 	for _, p := range list {

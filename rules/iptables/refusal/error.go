@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,15 +57,12 @@ func NewError(tool string, input []byte, output string, err error) *Error {
 
 // lineOf returns line n of text, from 1; "" = text has fewer lines.
 func lineOf(text []byte, n int) string {
-	for range n - 1 {
-		i := bytes.IndexByte(text, '\n')
-		if i < 0 {
-			return ""
+	for line := range bytes.Lines(text) {
+		if n--; n <= 0 {
+			return string(bytes.TrimSuffix(line, []byte("\n")))
 		}
-		text = text[i+1:]
 	}
-	line, _, _ := bytes.Cut(text, []byte("\n"))
-	return string(line)
+	return ""
 }
 
 // transient are messages of a tool about failures that its input did not cause.
@@ -76,16 +74,13 @@ var transient = [...]string{
 // refusalOf returns the error of a restore whose input was refused. It is nil for any other error:
 // the tool is missing, was killed, timed out, or lacked memory.
 func refusalOf(err error) *Error {
-	var e *Error
-	var exit *exec.ExitError
-	if !errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		!errors.As(e.Err, &exit) || !exit.Exited() {
+	e, is := errors.AsType[*Error](err)
+	if !is || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
-	for _, text := range transient {
-		if strings.Contains(e.Output, text) {
-			return nil
-		}
+	passes := slices.ContainsFunc(transient[:], func(text string) bool { return strings.Contains(e.Output, text) })
+	if exit, ended := errors.AsType[*exec.ExitError](e.Err); !ended || !exit.Exited() || passes {
+		return nil
 	}
 	return e
 }

@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -108,31 +109,20 @@ func (q refusedServices) report(want rules.Ruleset, o render.Options) []Quaranti
 	return all
 }
 
-// hasFrontend reports whether a Service has an address of a family.
 func hasFrontend(s *rules.Service, f netfilter.Family) bool {
 	return slices.ContainsFunc(s.Frontends, func(at rules.Frontend) bool { return at.Addr.Addr().Is6() == (f == netfilter.IPv6) })
 }
 
-// isKubernetes reports whether a Service is the API server's.
-func isKubernetes(name topology.ServicePortName) bool { return name.NamespacedName == kubernetes() }
-
 // reasonOf returns what the tool printed, short enough for an Event.
 func reasonOf(e *Error) string {
-	text := e.Output
-	if text == "" {
-		text = e.Err.Error()
-	}
+	text := cmp.Or(e.Output, e.Err.Error())
 	if e.Text != "" {
 		text += ": " + e.Text
 	}
-	return cut(strings.ToValidUTF8(text, "?"), MaxReason)
-}
-
-// cut shortens a text to limit bytes.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= MaxReason {
 		return text
 	}
 	const dots = "…"
-	return strings.ToValidUTF8(text[:limit-len(dots)], "") + dots
+	return strings.ToValidUTF8(text[:MaxReason-len(dots)], "") + dots
 }

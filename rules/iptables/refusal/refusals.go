@@ -35,10 +35,10 @@ type Refusals struct {
 	told     bool  // lacks has been logged
 
 	quarantine refusedServices
-	suspected  []topology.ServicePortName // what a search had narrowed a refusal down to when its attempts ran out
-	refused    []Quarantined              // of the last Sync that succeeded
-	retried    int                        // where the last retry of quarantined Services began
-	lastGood   []*rules.Service           // the ports of default/kubernetes, as last desired
+	suspected  []topology.ServicePortName                  // what a search had narrowed a refusal down to when its attempts ran out
+	refused    []Quarantined                               // of the last Sync that succeeded
+	retried    int                                         // where the last retry of quarantined Services began
+	lastGood   map[topology.ServicePortName]*rules.Service // the ports of default/kubernetes, as last desired
 
 	synced    bool // the last Sync succeeded
 	scratched bool // scratch chains may exist
@@ -46,7 +46,9 @@ type Refusals struct {
 }
 
 // New returns the Refusals of a kernel. Call Probe before the first Sync.
-func New(inner Kernel, log *slog.Logger) *Refusals { return &Refusals{inner: inner, log: log} }
+func New(inner Kernel, log *slog.Logger) *Refusals {
+	return &Refusals{inner: inner, log: log, quarantine: refusedServices{}, lastGood: map[topology.ServicePortName]*rules.Service{}}
+}
 
 // Sync makes the kernel equal to want, except for the Services that it refuses. These are
 // quarantined, so that the rules of all others still change.
@@ -86,20 +88,9 @@ func (r *Refusals) remember(want render.Desired) {
 	}
 	for _, s := range render.PortsOf(want.Rules.Services, kubernetes()) {
 		if _, is := r.quarantine[s.Name]; !is {
-			r.lastGood = replace(r.lastGood, s)
+			r.lastGood[s.Name] = s
 		}
 	}
-}
-
-// replace returns list with s in place of its namesake.
-func replace(list []*rules.Service, s *rules.Service) []*rules.Service {
-	kept := []*rules.Service{s}
-	for _, o := range list {
-		if o.Name != s.Name {
-			kept = append(kept, o)
-		}
-	}
-	return kept
 }
 
 // kubernetes returns the name of the API server's Service, without which a node learns nothing.

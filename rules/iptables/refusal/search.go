@@ -3,6 +3,7 @@ package refusal
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"gridproxy/rules"
 	"gridproxy/rules/host"
@@ -92,12 +93,7 @@ func (r *Refusals) retry(ctx, reading context.Context, want render.Desired, all 
 	}
 	o := optionsFor(want.Options, r.lacks)
 	takes := func(group []*rules.Service) bool {
-		var place []*rules.Service
-		for _, s := range group {
-			if r.quarantine[s.Name].inPlace {
-				place = append(place, s)
-			}
-		}
+		place := slices.DeleteFunc(slices.Clone(group), func(s *rules.Service) bool { return !r.quarantine[s.Name].inPlace })
 		_, err := r.tryServices(ctx, group, o, false)
 		if err == nil && len(place) > 0 {
 			_, err = r.tryServices(ctx, place, o, true)
@@ -180,23 +176,18 @@ func (r *Refusals) confine(ctx context.Context, want render.Desired, s *rules.Se
 	before, again := r.quarantine[s.Name]
 	if again && before.treatment != kept {
 		q.treatment = omitted
-	} else if isKubernetes(s.Name) && !again {
+	} else if s.Name.NamespacedName == kubernetes() && !again {
 		if q.lastGood = r.keepLastGood(ctx, want.Options, q.service); q.lastGood != nil {
 			q.treatment = kept
 		}
-	}
-	if r.quarantine == nil {
-		r.quarantine = refusedServices{}
 	}
 	r.quarantine[s.Name] = q
 }
 
 // keepLastGood returns a Service as last desired, or else as another process wrote it, or nil.
 func (r *Refusals) keepLastGood(ctx context.Context, o render.Options, s *rules.Service) *rules.Service {
-	for _, last := range r.lastGood {
-		if last.Name == s.Name {
-			return last
-		}
+	if last, is := r.lastGood[s.Name]; is {
+		return last
 	}
 	var nat netfilter.SavedTable
 	for line, err := range r.inner.NAT(ctx) {
@@ -208,11 +199,11 @@ func (r *Refusals) keepLastGood(ctx context.Context, o render.Options, s *rules.
 			nat.Read(line)
 		}
 	}
-	if last := lastGood(s, &nat, o); last != nil {
-		r.lastGood = replace(r.lastGood, last)
-		return last
+	last := lastGood(s, &nat, o)
+	if last != nil {
+		r.lastGood[s.Name] = last
 	}
-	return nil
+	return last
 }
 
 // search runs the attempts of a bisection.

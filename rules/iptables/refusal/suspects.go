@@ -43,12 +43,7 @@ func suspectsOf(input []byte, w render.Desired) suspects {
 // only returns the suspects with some names, without the owners of lines, or s if there are
 // none.
 func (s suspects) only(names []topology.ServicePortName) suspects {
-	var some []*rules.Service
-	for _, service := range s.services {
-		if slices.Contains(names, service.Name) {
-			some = append(some, service)
-		}
-	}
+	some := slices.DeleteFunc(slices.Clone(s.services), func(service *rules.Service) bool { return !slices.Contains(names, service.Name) })
 	if len(some) == 0 {
 		return s
 	}
