@@ -65,7 +65,10 @@ func New(ctx context.Context, c Config) (*Backend, error) {
 }
 
 func (b *Backend) openFamily(ctx context.Context, f netfilter.Family) (*openFamily, error) {
-	k, err := openKernel(ctx, b.variant, f)
+	k, err := findKernel(ctx, b.variant, f)
+	if err == nil {
+		err = k.probe(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +220,7 @@ func (b *Backend) syncOne(ctx context.Context, k *openFamily, want rules.Ruleset
 		err = k.refresh(ctx)
 	}
 	if err == nil {
-		o := b.config.options(f, k.kernel.random, b.acct)
+		o := b.config.options(f, k.kernel.version.randomFully(), b.acct)
 		c, err = k.refusals.Sync(ctx, render.Desired{Rules: want, Options: o.For(want)}, verify)
 	}
 	if err != nil {

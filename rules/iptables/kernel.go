@@ -19,25 +19,13 @@ type kernel struct {
 	variant netfilter.Variant
 	files   toolFiles // the programs as they were probed; nil = never checked again
 	version version
-	random  bool     // MASQUERADE has --random-fully
 	command command  // for single rules and probes
 	restore restorer // for everything else
 	save    saver
 }
 
-// openKernel finds the tools of one family and variant, and checks them; see outcomeOf for errors.
-func openKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
-	k, err := findKernel(ctx, v, f)
-	if err == nil {
-		err = k.probe(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return k, nil
-}
-
-// findKernel finds and checks the tools as openKernel does, without reading rules.
+// findKernel finds the tools of one family and variant, and checks them without reading rules; see
+// outcomeOf for errors.
 func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
 	paths, files, err := resolveTools(v, f)
 	if err != nil {
@@ -56,28 +44,19 @@ func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*
 		variant: v,
 		files:   files,
 		version: version,
-		random:  version.randomFully(),
 		command: tool,
 		restore: restorer{path: paths["-restore"]},
 		save:    saver{path: paths["-save"], variant: v, family: f},
 	}, nil
 }
 
-// probe checks that the tools can read table nat. An UnreadableError means that they work, but not
-// with the content of the table.
+// probe checks that the tools can read table nat. It waits for the lock as long as a restore does.
+// An UnreadableError means that the tools work, but not with the content of the table.
 func (k *kernel) probe(ctx context.Context) error {
-	if err := probe(ctx, k.command.path); err != nil {
-		return k.save.explain(netfilter.NAT, err)
-	}
-	return nil
-}
-
-// probe checks that a tool can read table nat. It waits for the lock as long as a restore does.
-func probe(ctx context.Context, path string) error {
 	ctx, cancel := inTime(ctx, readTimeout)
 	defer cancel()
 	var output excerpt.Output
-	cmd := host.Command(ctx, path, "-w", strconv.Itoa(lockSeconds), "-t", "nat", "-S", "POSTROUTING")
+	cmd := host.Command(ctx, k.command.path, "-w", strconv.Itoa(lockSeconds), "-t", "nat", "-S", "POSTROUTING")
 	cmd.Stderr = &output
 	err := cmd.Run()
 	if err == nil {
@@ -87,7 +66,10 @@ func probe(ctx context.Context, path string) error {
 		err = errors.Join(err, cause)
 	}
 	said := excerpt.Message(strings.Join(strings.Fields(output.String()), " "))
-	return whetherMissing(fmt.Errorf("%s cannot read table nat: %w: %s", path, err, said))
+	if k.variant == netfilter.VariantNFT && strings.Contains(said, "is incompatible") {
+		return k.save.unprintable(netfilter.NAT)
+	}
+	return whetherMissing(fmt.Errorf("%s cannot read table nat: %w: %s", k.command.path, err, said))
 }
 
 // state reads the kernel and compares it with want. The watermark is the generation of the read. It

@@ -50,7 +50,8 @@ func unreadableTables(err error) []netfilter.Table {
 	return all
 }
 
-// unprintable returns the error of a table that iptables-nft-save calls incompatible.
+// unprintable returns the error of a table that iptables-nft calls incompatible. It names the rule
+// that is the cause.
 func (s saver) unprintable(t netfilter.Table) error {
 	family := nftFamily(s.family)
 	remedy := fmt.Sprintf("; put native nftables rules into a table of their own (nft add table %s NAME)", family)
@@ -68,14 +69,6 @@ func (s saver) unprintable(t netfilter.Table) error {
 			family, t, remedy)
 	}
 	return &UnreadableError{Tool: s.path, Family: s.family, Table: t, Reason: reason}
-}
-
-// explain adds to an error about an incompatible table which rule is the cause.
-func (s saver) explain(t netfilter.Table, err error) error {
-	if s.variant != netfilter.VariantNFT || !strings.Contains(err.Error(), "is incompatible") {
-		return err
-	}
-	return s.unprintable(t)
 }
 
 // printed is what a tool printed about tables.
