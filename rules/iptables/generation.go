@@ -11,26 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Message and attribute numbers of linux/netfilter/nf_tables.h.
-const (
-	nftMsgNewGen = 15
-	nftMsgGetGen = 16
-	nftaGenID    = 1
-)
-
 // generation asks the kernel for the generation of the nftables ruleset in the calling thread's
 // network namespace. Every committed transaction of any process raises it by one, and nothing else
 // does. So an equal generation means an equal ruleset.
 func generation() (uint32, error) {
-	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|nftMsgGetGen, 0)
+	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETGEN, 0)
 	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_UNSPEC, Version: nl.NFNETLINK_V0})
-	msgs, err := req.Execute(unix.NETLINK_NETFILTER, unix.NFNL_SUBSYS_NFTABLES<<8|nftMsgNewGen)
+	msgs, err := req.Execute(unix.NETLINK_NETFILTER, unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_NEWGEN)
 	if err != nil {
 		return 0, fmt.Errorf("asking the kernel for the nftables generation: %w", err)
 	}
 	for _, msg := range msgs {
-		if m, err := newNFTMessage(msg); err == nil && len(m[nftaGenID]) >= 4 {
-			return binary.BigEndian.Uint32(m[nftaGenID]), nil
+		if m, err := newNFTMessage(msg); err == nil && len(m[unix.NFTA_GEN_ID]) >= 4 {
+			return binary.BigEndian.Uint32(m[unix.NFTA_GEN_ID]), nil
 		}
 	}
 	return 0, errors.New("asking the kernel for the nftables generation: the answer has none")
