@@ -123,7 +123,7 @@ func (fs *families[T]) outcomes(configured []netfilter.Family) rules.Outcomes {
 	var all rules.Outcomes
 	for f := range all {
 		if !slices.Contains(configured, netfilter.Family(f)) {
-			all[f].LeftOut = errNotConfigured
+			all[f].LeftOut = errors.New("the family is not configured")
 		}
 	}
 	for _, c := range fs.closed {
@@ -131,9 +131,6 @@ func (fs *families[T]) outcomes(configured []netfilter.Family) rules.Outcomes {
 	}
 	return all
 }
-
-// errNotConfigured is why a family that is not in Config.Families is left out.
-var errNotConfigured = errors.New("the family is not configured")
 
 // absentError says that this machine lacks a family's tool or kernel support.
 type absentError struct{ error }

@@ -169,9 +169,7 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *render.Desire
 	k.trial = ks.trial
 	different := ks.different()
 	repaired := tampered(different, last, want)
-	if len(different) > 0 {
-		k.logRepair(repaired)
-	}
+	k.logRepair(repaired)
 	run := k.newRun(ctx, want)
 	if err := run.prepare(ks); err != nil {
 		return rules.Changes{}, err
@@ -183,7 +181,7 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *render.Desire
 			}
 		}
 	}
-	if err := run.finish(ks.sentWhole()); err != nil {
+	if err := run.finish(ks.chainsThat((*chainState).sendWhole)); err != nil {
 		return rules.Changes{}, err
 	}
 	k.last = &want
@@ -196,14 +194,9 @@ func (k *familySyncer) rebuild(ctx, reading context.Context, last *render.Desire
 
 // readBack reads the kernel as kernel.state does, and counts what that costs.
 func (k *familySyncer) readBack(ctx context.Context, want render.Desired) (*kernelState, watermark, error) {
-	defer k.countVerifyTime()()
-	return k.kernel.state(ctx, want)
-}
-
-// countVerifyTime counts the processor time until the func is called.
-func (k *familySyncer) countVerifyTime() func() {
 	before := host.ProcessorTime()
-	return func() { k.verifyTime += host.ProcessorTime() - before }
+	defer func() { k.verifyTime += host.ProcessorTime() - before }()
+	return k.kernel.state(ctx, want)
 }
 
 // tampered returns the different chains that another process changed: not those in which want

@@ -217,10 +217,6 @@ func (ks *kernelState) different() map[render.ChainID]bool {
 	return ks.chainsThat(func(c *chainState) bool { return c.status() != equal })
 }
 
-func (ks *kernelState) sentWhole() map[render.ChainID]bool {
-	return ks.chainsThat((*chainState).sendWhole)
-}
-
 func (ks *kernelState) chainsThat(holds func(*chainState) bool) map[render.ChainID]bool {
 	all := map[render.ChainID]bool{}
 	for id, at := range ks.at {

@@ -69,7 +69,7 @@ func (p *writtenPart) status(c render.TableChain) chainStatus {
 	switch {
 	case !exists:
 		return missing
-	case sameRules(last, c.Rules):
+	case slices.EqualFunc(last, c.Rules, netfilter.Rule.Same):
 		return equal
 	default:
 		return different
@@ -121,8 +121,6 @@ func decisive(e render.Entry) render.Entry {
 	e.Rule = e.Rule.Decisive()
 	return e
 }
-
-func sameRules(a, b []netfilter.Rule) bool { return slices.EqualFunc(a, b, netfilter.Rule.Same) }
 
 // pairs walks two sorted lists side by side. A Service without a namesake comes with nil.
 func pairs(a, b []*rules.Service) iter.Seq2[*rules.Service, *rules.Service] {

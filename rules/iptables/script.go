@@ -220,6 +220,3 @@ func (s *script) renderTable(b *bytes.Buffer, t netfilter.Table, ids []render.Ch
 	}
 	b.Write(sec.destroy)
 }
-
-// counts counts what the script changes. An edited shared chain counts as one chain.
-func (s *script) counts() (chains, rules int) { return s.chains + len(s.edits), s.rules }

@@ -50,17 +50,13 @@ func (run *syncRun) take(c change) error {
 // dependenciesFirst puts the endpoints' chains of one Service port before those that lead to them,
 // so that a restore only creates chains that lead to existing ones.
 func dependenciesFirst(chains []render.TableChain, n netfilter.Naming) []render.TableChain {
-	isEndpoint := func(c render.TableChain) int {
-		if isEndpointChain(n, c.Name) {
+	rank := func(c render.TableChain) int {
+		if strings.HasPrefix(c.Name, n.Chain(netfilter.PrefixEndpoint)) {
 			return 0
 		}
 		return 1
 	}
-	return slices.SortedStableFunc(slices.Values(chains), func(a, b render.TableChain) int { return isEndpoint(a) - isEndpoint(b) })
-}
-
-func isEndpointChain(n netfilter.Naming, chain string) bool {
-	return strings.HasPrefix(chain, n.Chain(netfilter.PrefixEndpoint))
+	return slices.SortedStableFunc(slices.Values(chains), func(a, b render.TableChain) int { return rank(a) - rank(b) })
 }
 
 // late keeps new chains that lead to shared ones, such as KUBE-SERVICES of IPVS mode, from being
@@ -110,9 +106,8 @@ func (run *syncRun) finish(sent map[render.ChainID]bool) error {
 		sent[id] = true
 	}
 	run.script.replace(sent, run.made, run.want)
-	chains, rules := run.script.counts()
-	run.changes.Chains += chains
-	run.changes.Rules += rules
+	run.changes.Chains += run.script.chains + len(run.script.edits) // an edited shared chain counts as one
+	run.changes.Rules += run.script.rules
 	return run.send(run.script.text())
 }
 

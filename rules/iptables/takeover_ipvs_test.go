@@ -149,7 +149,7 @@ func wantBuiltIn(t *testing.T, b *Backend, ours bool) {
 					got = append(got, r.Rule)
 				}
 			}
-			if !sameRules(want.Rules, got) {
+			if !slices.EqualFunc(want.Rules, got, netfilter.Rule.Same) {
 				t.Errorf("%s %s has\n%+v\nwant\n%+v", table, want.Name, got, want.Rules)
 			}
 		}
