@@ -67,7 +67,9 @@ func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.
 				"family", f.String(), "variant", string(v), "chain", id.String(), "rule", pin)
 		}
 	}
-	text := removal(ks)
+	s := newScript(ks.options)
+	s.take(removal(ks))
+	text, _ := s.text()
 	if len(text) == 0 || b.config.Removal.IsDry() {
 		b.countRemoval(ks, v)
 		return b.unreadableLeft(from, unreadable)
@@ -86,7 +88,7 @@ func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.
 
 // countRemoval counts the chains that are removed, the rules in them, and the jumps to them.
 func (b *Backend) countRemoval(ks *kernelState, v netfilter.Variant) {
-	c := changeOf(render.Block{}, &kernelPart{ks, true}, ks.options)
+	c := removal(ks)
 	where := func(t netfilter.Table) string {
 		return fmt.Sprintf("iptables-%s %s %s", v, ks.options.Family, t)
 	}
@@ -120,13 +122,10 @@ func (b *Backend) readOurs(ctx context.Context, from saver) (ks *kernelState, un
 	return ks, unreadable, nil
 }
 
-// removal returns the input for iptables-restore that removes what is stale; empty = nothing is
-// stale.
-func removal(ks *kernelState) []byte {
-	s := newScript(ks.options)
-	s.take(changeOf(render.Block{}, &kernelPart{ks, true}, ks.options))
-	text, _ := s.text()
-	return text
+// removal returns the change that removes what is stale.
+func removal(ks *kernelState) (c change) {
+	ks.removeUndesired(&c)
+	return c
 }
 
 // mostNamed is how many chains one error names.
@@ -135,7 +134,7 @@ const mostNamed = 5
 // left returns an error if something stale remains after the removal, because it was written
 // again.
 func left(ks *kernelState) error {
-	c := changeOf(render.Block{}, &kernelPart{ks, true}, ks.options)
+	c := removal(ks)
 	var names []string
 	for _, id := range c.drop {
 		names = append(names, id.String())
