@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -143,7 +142,7 @@ type version struct {
 	variant netfilter.Variant // "" = not reported, as before 1.8
 }
 
-var versionText = regexp.MustCompile(`v(\d+)\.(\d+)\.(\d+)(?:\s+\((\w+)\))?`)
+var versionText = regexp.MustCompile(`v(\d+\.\d+\.\d+)(?:\s+\((\w+)\))?`)
 
 // parseVersion parses what --version prints: "iptables v1.8.9 (nf_tables)".
 func parseVersion(text string) (version, error) {
@@ -152,14 +151,10 @@ func parseVersion(text string) (version, error) {
 		return version{}, fmt.Errorf("%.80q names no version of iptables", text)
 	}
 	var v version
-	for i := range v.number {
-		n, err := strconv.Atoi(m[i+1])
-		if err != nil {
-			return version{}, fmt.Errorf("reading the version of iptables in %.80q: %w", text, err)
-		}
-		v.number[i] = n
+	if _, err := fmt.Sscanf(m[1], "%d.%d.%d", &v.number[0], &v.number[1], &v.number[2]); err != nil {
+		return version{}, fmt.Errorf("reading the version of iptables in %.80q: %w", text, err)
 	}
-	switch m[4] {
+	switch m[2] {
 	case "nf_tables":
 		v.variant = netfilter.VariantNFT
 	case "legacy":
