@@ -55,12 +55,7 @@ func TestDetectVariantAsksAgain(t *testing.T) {
 			private(t)
 			run(t, do)
 			p, failed := newToolPackage(t), filepath.Join(t.TempDir(), "failed")
-			save, err := os.ReadFile(filepath.Join(p.dir, "iptables-legacy-save"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, script, _ := strings.Cut(string(save), "\n")
-			p.put(t, "iptables-legacy-save", "[ -e "+failed+" ] || { : >"+failed+"; echo Cannot allocate memory >&2; exit 4; }\n"+script)
+			p.put(t, "iptables-legacy-save", "[ -e "+failed+" ] || { : >"+failed+"; echo Cannot allocate memory >&2; exit 4; }\n"+p.script(t, "iptables-legacy-save"))
 			if got, err := DetectVariant(t.Context()); err != nil || got != netfilter.VariantLegacy {
 				t.Errorf("got %q, %v; want legacy", got, err)
 			}

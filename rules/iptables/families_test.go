@@ -20,15 +20,12 @@ import (
 func toolsIn(t *testing.T, v netfilter.Variant, f netfilter.Family, version, message string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	for _, suffix := range []string{"", "-save", "-restore"} {
-		script := "#!/bin/sh\n"
-		if version != "" {
-			script += "[ \"$1\" = --version ] && echo '" + version + "' && exit\n"
-		}
-		script += "cat >&2 <<'END'\n" + message + "\nEND\nexit 3\n"
-		if err := os.WriteFile(filepath.Join(dir, toolName(v, f, suffix)), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	script := "cat >&2 <<'END'\n" + message + "\nEND\nexit 3"
+	if version != "" {
+		script = "[ \"$1\" = --version ] && echo '" + version + "' && exit\n" + script
+	}
+	for _, suffix := range toolSuffixes {
+		program(t, dir, toolName(v, f, suffix), script)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return dir
@@ -39,7 +36,7 @@ func linksTo(t *testing.T, v netfilter.Variant, f netfilter.Family) (link func(n
 	t.Helper()
 	dir, path := t.TempDir(), os.Getenv("PATH")
 	link = func(f netfilter.Family) {
-		for _, suffix := range []string{"", "-save", "-restore"} {
+		for _, suffix := range toolSuffixes {
 			t.Setenv("PATH", path)
 			tool, err := findTool(toolName(v, f, suffix))
 			if err == nil {
@@ -95,11 +92,7 @@ func TestHealthyFamilyDoesNotWait(t *testing.T) {
 	mustSync(t, b, ruleset(services(2, 1)), true)
 	broken, good := b.syncers[1], b.syncers[1].kernel.restore.path
 	calls := filepath.Join(t.TempDir(), "calls")
-	broken.kernel.restore.path = filepath.Join(t.TempDir(), "restore")
-	script := "#!/bin/sh\necho call >>" + calls + "\necho Cannot allocate memory >&2\nexit 3\n"
-	if err := os.WriteFile(broken.kernel.restore.path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	broken.kernel.restore.path = program(t, t.TempDir(), "restore", "echo call >>"+calls+"\necho Cannot allocate memory >&2\nexit 3")
 	fails := func(n int) {
 		t.Helper()
 		c, err := trySync(t, b, ruleset(services(n, 1)), false)

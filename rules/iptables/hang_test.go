@@ -24,11 +24,8 @@ import (
 func hangingTool(t *testing.T, version string) (path, started string) {
 	t.Helper()
 	dir := t.TempDir()
-	path, started = filepath.Join(dir, "tool"), filepath.Join(dir, "pid")
-	script := "#!/bin/sh\n" + version + "\nsh -c 'echo $$ >" + started + "; exec sleep 100000' &\nwait\n"
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	started = filepath.Join(dir, "pid")
+	path = program(t, dir, "tool", version+"\nsh -c 'echo $$ >"+started+"; exec sleep 100000' &\nwait")
 	t.Cleanup(func() {
 		if pid := pidIn(started); pid > 1 && !ended(pid) {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -104,10 +101,7 @@ func TestHangingToolIsEnded(t *testing.T) {
 // TestRefusedRestoreIsProgress: a run that searches for a refused line restores many times. It must
 // not look hung, and a restore that hangs must.
 func TestRefusedRestoreIsProgress(t *testing.T) {
-	refusing := filepath.Join(t.TempDir(), "tool")
-	if err := os.WriteFile(refusing, []byte("#!/bin/sh\nexit 2\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	refusing := program(t, t.TempDir(), "tool", "exit 2")
 	hanging, _ := hangingTool(t, "")
 	for path, c := range map[string]struct {
 		limit time.Duration

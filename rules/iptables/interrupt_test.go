@@ -18,12 +18,9 @@ import (
 func unfinishedSave(t *testing.T, real string) (path, started string) {
 	t.Helper()
 	dir := t.TempDir()
-	path, started = filepath.Join(dir, "save"), filepath.Join(dir, "pid")
-	script := fmt.Sprintf("#!/bin/sh\n%s \"$@\"\necho $$ >%s.new\nmv %s.new %s\nexec tail -f /dev/null\n", real, started, started, started)
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return path, started
+	started = filepath.Join(dir, "pid")
+	script := fmt.Sprintf("%s \"$@\"\necho $$ >%s.new\nmv %s.new %s\nexec tail -f /dev/null", real, started, started, started)
+	return program(t, dir, "save", script), started
 }
 
 // interruptible is a context whose Reading ends when the file exists.

@@ -148,7 +148,16 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// run runs one command line in the test's namespace.
+// program writes a shell script to a folder and returns its path.
+func program(t testing.TB, dir, name, script string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func run(t testing.TB, line string) string {
 	t.Helper()
 	mustBePrivate(t)

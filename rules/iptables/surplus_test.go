@@ -3,8 +3,6 @@ package iptables
 import (
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -134,12 +132,8 @@ func TestUnknownFormOfAJump(t *testing.T) {
 	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	var log strings.Builder
 	b.syncers[0].log = slog.New(slog.NewTextHandler(&log, nil))
-	file := filepath.Join(t.TempDir(), "save")
-	script := "#!/bin/sh\nset -e\n" + save + ` "$@" | sed 's/^-A OUTPUT .*-j KUBE-SERVICES/-A OUTPUT -m future --form 2 -j KUBE-SERVICES/'` + "\n"
-	if err := os.WriteFile(file, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	b.syncers[0].kernel.save.path = file
+	b.syncers[0].kernel.save.path = program(t, t.TempDir(), "save",
+		"set -e\n"+save+` "$@" | sed 's/^-A OUTPUT .*-j KUBE-SERVICES/-A OUTPUT -m future --form 2 -j KUBE-SERVICES/'`)
 	want := 0
 	for i := range 5 {
 		run(t, fmt.Sprint("iptables-nft -t nat -N OTHER", i)) // so that the kernel is read again

@@ -288,16 +288,13 @@ func spy(t *testing.T) (log string) {
 	log = filepath.Join(dir, "log")
 	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
-			for _, suffix := range []string{"", "-save", "-restore"} {
+			for _, suffix := range toolSuffixes {
 				name := toolName(v, f, suffix)
 				path, err := exec.LookPath(name)
 				if err != nil {
 					t.Fatal(err)
 				}
-				script := fmt.Sprintf("#!/bin/sh\necho %s \"$@\" >>%s\nexec %s \"$@\"\n", name, log, path)
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				program(t, dir, name, fmt.Sprintf("echo %s \"$@\" >>%s\nexec %s \"$@\"", name, log, path))
 			}
 		}
 	}

@@ -50,24 +50,25 @@ func newToolPackage(t *testing.T) toolPackage {
 // put replaces a program by a script, atomically.
 func (p toolPackage) put(t *testing.T, name, script string) {
 	t.Helper()
-	file := filepath.Join(p.dir, name)
-	if err := os.WriteFile(file+".new", []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+	if err := os.Rename(program(t, p.dir, name+".new", script), filepath.Join(p.dir, name)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(file+".new", file); err != nil {
+}
+
+// script returns what put wrote last.
+func (p toolPackage) script(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, name))
+	if err != nil {
 		t.Fatal(err)
 	}
+	return strings.TrimPrefix(string(text), "#!/bin/sh\n")
 }
 
 // says makes a program answer --version with text, and otherwise behave as before.
 func (p toolPackage) says(t *testing.T, name, text string) {
 	t.Helper()
-	file := filepath.Join(p.dir, name)
-	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(before), "exec ")
+	_, rest, _ := strings.Cut(p.script(t, name), "exec ")
 	p.put(t, name, fmt.Sprintf("[ \"$1\" != --version ] || { echo '%s'; exit; }\nexec %s", text, rest))
 }
 
@@ -146,18 +147,10 @@ func TestToolOfOtherVariant(t *testing.T) {
 	p := newToolPackage(t)
 	b, _ := newBackend(t, netfilter.VariantNFT, netfilter.IPv4)
 	mustSync(t, b, ruleset(services(2, 1)), true)
-	legacy, err := os.ReadFile(filepath.Join(p.dir, "iptables-legacy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	restorer, err := os.ReadFile(filepath.Join(p.dir, "iptables-legacy-restore"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.put(t, "iptables-nft", strings.TrimPrefix(string(legacy), "#!/bin/sh\n"))
-	p.put(t, "iptables-nft-restore", strings.TrimPrefix(string(restorer), "#!/bin/sh\n"))
+	p.put(t, "iptables-nft", p.script(t, "iptables-legacy"))
+	p.put(t, "iptables-nft-restore", p.script(t, "iptables-legacy-restore"))
 	for range 2 {
-		_, err = trySync(t, b, ruleset(services(3, 1)), true)
+		_, err := trySync(t, b, ruleset(services(3, 1)), true)
 		if err == nil || !strings.Contains(err.Error(), "says that it is iptables-legacy: reinstall the package iptables") {
 			t.Errorf("%v, want an error that says what is wrong", err)
 		}
@@ -176,11 +169,7 @@ func TestTableThatChangesMeanwhile(t *testing.T) {
 	} {
 		private(t)
 		p, calls := newToolPackage(t), filepath.Join(t.TempDir(), "calls")
-		before, err := os.ReadFile(filepath.Join(p.dir, "iptables-legacy"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, script, _ := strings.Cut(string(before), "\n")
+		script := p.script(t, "iptables-legacy")
 		p.put(t, "iptables-legacy", `case "$*" in *-N*) ;; *) `+script+` ;; esac
 echo call >>`+calls+`
 [ $(grep -c call `+calls+`) -gt 1 ] || { echo "`+strings.ReplaceAll(message, "`", "\\`")+`" >&2; exit 4; }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -230,21 +229,11 @@ func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 	wantEqual(t, t, b, without)
 }
 
-// silentTool is a program that prints nothing and succeeds. No real tool is known to do so for a
-// table that exists, so a fake stands in.
-func silentTool(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "silent")
-	if err := os.WriteFile(file, []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // TestEmptyOutputIsBelievedOnlyWithoutTheTable: if nothing is printed, the kernel is asked whether
-// the tables exist.
+// the tables exist. No real tool is known to print nothing of a table that exists, so a fake stands
+// in.
 func TestEmptyOutputIsBelievedOnlyWithoutTheTable(t *testing.T) {
-	silent := silentTool(t)
+	silent := program(t, t.TempDir(), "silent", "exit 0")
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		s, err := NewShadow(t.Context(), Config{Variant: v, Families: []netfilter.Family{f}, MasqueradeBit: 14})
 		if err != nil {
@@ -306,9 +295,7 @@ func TestCleanupReadsBack(t *testing.T) {
 		run(t, "nft flush chain "+nftTable(f, "nat")+" POSTROUTING")
 		mustSync(t, b, ruleset(services(3, 2)), true)
 		dir := t.TempDir() // a tool whose work is undone at once, as by a running kube-proxy
-		if err := os.WriteFile(filepath.Join(dir, toolName(netfilter.VariantNFT, f, "-restore")), []byte("#!/bin/sh\nexec cat\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		program(t, dir, toolName(netfilter.VariantNFT, f, "-restore"), "exec cat")
 		path := os.Getenv("PATH")
 		t.Setenv("PATH", dir+":"+path)
 		if err := b.Cleanup(t.Context()); err == nil || !strings.Contains(err.Error(), "filter/KUBE-") || !strings.Contains(err.Error(), "stop it first") {
@@ -322,21 +309,10 @@ func TestCleanupReadsBack(t *testing.T) {
 func TestCleanupWithoutTools(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, _ := newBackend(t, v, f)
-		dir := t.TempDir()
-		for _, family := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
-			for _, suffix := range []string{"-save", "-restore"} {
-				path, err := findTool(toolName(otherVariant(v), family, suffix))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Symlink(path, filepath.Join(dir, filepath.Base(path))); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		path := os.Getenv("PATH")
 		mustSync(t, b, ruleset(services(2, 1)), true)
-		t.Setenv("PATH", dir)
+		path := os.Getenv("PATH")
+		linksTo(t, otherVariant(v), netfilter.IPv4)(netfilter.IPv6)
+		linked := os.Getenv("PATH")
 		err := b.Cleanup(t.Context())
 		if err == nil || !strings.Contains(err.Error(), toolName(v, f, "-save")+" and "+toolName(v, f, "-restore")) || !strings.Contains(err.Error(), "not installed") {
 			t.Errorf("rules of a variant without tools were left: %v", err)
@@ -344,7 +320,7 @@ func TestCleanupWithoutTools(t *testing.T) {
 		t.Setenv("PATH", path)
 		cleanup(t, b)
 		if v == netfilter.VariantNFT {
-			t.Setenv("PATH", dir)
+			t.Setenv("PATH", linked)
 			cleanup(t, b) // no chain has one of our names
 			t.Setenv("PATH", path)
 		}
