@@ -19,32 +19,29 @@ func sticky(i int) *rules.Service {
 
 // Without xt_recent, from the start or later, Services have no affinity.
 func TestWithoutRecent(t *testing.T) {
-	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
-		t.Run(string(v), func(t *testing.T) {
-			private(t)
-			kernel := refusing(t)
-			refuse(t, kernel, "-m recent")
-			b, _ := newBackend(t, v, netfilter.IPv4)
-			list := []*rules.Service{service(0, 2, 0), sticky(1)}
-			mustSync(t, b, ruleset(list), false)
-			loose := ruleset([]*rules.Service{list[0], service(1, 2, 0)})
-			wantEqual(t, t, b, loose)
-			if q, f := b.Quarantine(), b.WithoutAffinity(); len(q) > 0 || len(f) != 1 {
-				t.Errorf("quarantined %+v, without affinity %v", q, f)
-			}
-			refuse(t, kernel)
-			mustSync(t, b, ruleset(list), true)
-			wantEqual(t, t, b, ruleset(list))
-			if f := b.WithoutAffinity(); len(f) > 0 {
-				t.Errorf("without affinity although the kernel has xt_recent now: %v", f)
-			}
+	eachVariant(t, func(t *testing.T, v netfilter.Variant) {
+		kernel := refusing(t)
+		refuse(t, kernel, "-m recent")
+		b, _ := newBackend(t, v, netfilter.IPv4)
+		list := []*rules.Service{service(0, 2, 0), sticky(1)}
+		mustSync(t, b, ruleset(list), false)
+		loose := ruleset([]*rules.Service{list[0], service(1, 2, 0)})
+		wantEqual(t, t, b, loose)
+		if q, f := b.Quarantine(), b.WithoutAffinity(); len(q) > 0 || len(f) != 1 {
+			t.Errorf("quarantined %+v, without affinity %v", q, f)
+		}
+		refuse(t, kernel)
+		mustSync(t, b, ruleset(list), true)
+		wantEqual(t, t, b, ruleset(list))
+		if f := b.WithoutAffinity(); len(f) > 0 {
+			t.Errorf("without affinity although the kernel has xt_recent now: %v", f)
+		}
 
-			refuse(t, kernel, "-m recent")
-			list = append(list, sticky(2))
-			mustSync(t, b, ruleset(list), false)
-			wantEqual(t, t, b, ruleset([]*rules.Service{list[0], service(1, 2, 0), service(2, 2, 0)}))
-		})
-	}
+		refuse(t, kernel, "-m recent")
+		list = append(list, sticky(2))
+		mustSync(t, b, ruleset(list), false)
+		wantEqual(t, t, b, ruleset([]*rules.Service{list[0], service(1, 2, 0), service(2, 2, 0)}))
+	})
 }
 
 // Without statistic, connections cannot be spread: the start fails and names the module. If it goes

@@ -143,28 +143,25 @@ func TestVerifyTimeAtRest(t *testing.T) {
 
 // What the kernel refused is tried again as part of a verification, so not while a change waits.
 func TestInterruptedVerificationTriesNothing(t *testing.T) {
-	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
-		t.Run(string(v), func(t *testing.T) {
-			private(t)
-			kernel := refusing(t)
-			b, _ := newBackend(t, v, netfilter.IPv4)
-			list := services(3, 2)
-			refuse(t, kernel, toEndpoints(list[1]))
-			mustSync(t, b, ruleset(list), true)
-			wantRejecting(t, b, ruleset(list), 1)
-			refuse(t, kernel)
-			calls(t, kernel)
-			until, end := context.WithCancel(t.Context())
-			end()
-			c, err := b.Sync(rules.WithReading(t.Context(), until), ruleset(list), true)
-			if n := calls(t, kernel); err != nil || !c.Interrupted || n > 0 {
-				t.Errorf("%v, %+v, %d restores: want an interruption", err, c, n)
-			}
-			wantRejecting(t, b, ruleset(list), 1)
-			if c := mustSync(t, b, ruleset(list), true); c.Interrupted || c.VerifyTime <= 0 {
-				t.Errorf("%+v: want the cost of a verification", c)
-			}
-			wantEqual(t, t, b, ruleset(list))
-		})
-	}
+	eachVariant(t, func(t *testing.T, v netfilter.Variant) {
+		kernel := refusing(t)
+		b, _ := newBackend(t, v, netfilter.IPv4)
+		list := services(3, 2)
+		refuse(t, kernel, toEndpoints(list[1]))
+		mustSync(t, b, ruleset(list), true)
+		wantRejecting(t, b, ruleset(list), 1)
+		refuse(t, kernel)
+		calls(t, kernel)
+		until, end := context.WithCancel(t.Context())
+		end()
+		c, err := b.Sync(rules.WithReading(t.Context(), until), ruleset(list), true)
+		if n := calls(t, kernel); err != nil || !c.Interrupted || n > 0 {
+			t.Errorf("%v, %+v, %d restores: want an interruption", err, c, n)
+		}
+		wantRejecting(t, b, ruleset(list), 1)
+		if c := mustSync(t, b, ruleset(list), true); c.Interrupted || c.VerifyTime <= 0 {
+			t.Errorf("%+v: want the cost of a verification", c)
+		}
+		wantEqual(t, t, b, ruleset(list))
+	})
 }

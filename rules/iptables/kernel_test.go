@@ -88,6 +88,16 @@ func eachKernel(t *testing.T, run func(t *testing.T, v netfilter.Variant, f netf
 	}
 }
 
+// eachVariant runs a test for both variants, each in a namespace of its own.
+func eachVariant(t *testing.T, run func(t *testing.T, v netfilter.Variant)) {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
+		t.Run(string(v), func(t *testing.T) {
+			private(t)
+			run(t, v)
+		})
+	}
+}
+
 // recorder records from the log what a Backend restores.
 type recorder struct {
 	slog.Handler

@@ -38,24 +38,21 @@ func shadowed(t *testing.T, v netfilter.Variant, f netfilter.Family, rs rules.Ru
 // Against the rules of kube-proxy, only what closure changes differs.
 func TestShadowBesideKubeProxy(t *testing.T) {
 	all := []string{"10.180.0.1:80", "10.180.0.3:80", "10.180.0.4:80"}
-	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
-		t.Run(string(v), func(t *testing.T) {
-			private(t)
-			err := ensureAcct() // as kube-proxy does
-			need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
-			install(t, v, kubeProxyRules(t))
-			if same := shadowed(t, v, netfilter.IPv4, takenOver(all...)); len(same) > 0 {
-				t.Errorf("without a closed Service:\n%s", unified(t, same))
-			}
-			found := shadowed(t, v, netfilter.IPv4, takenOver(all[1:]...))
-			var services []string
-			for _, d := range found {
-				services = append(services, d.Services()...)
-			}
-			services = slices.Compact(services)
-			if len(found) != 2 || !slices.Equal(services, []string{"ns1/closed"}) {
-				t.Errorf("closure changes %v:\n%s", services, unified(t, found))
-			}
-		})
-	}
+	eachVariant(t, func(t *testing.T, v netfilter.Variant) {
+		err := ensureAcct() // as kube-proxy does
+		need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
+		install(t, v, kubeProxyRules(t))
+		if same := shadowed(t, v, netfilter.IPv4, takenOver(all...)); len(same) > 0 {
+			t.Errorf("without a closed Service:\n%s", unified(t, same))
+		}
+		found := shadowed(t, v, netfilter.IPv4, takenOver(all[1:]...))
+		var services []string
+		for _, d := range found {
+			services = append(services, d.Services()...)
+		}
+		services = slices.Compact(services)
+		if len(found) != 2 || !slices.Equal(services, []string{"ns1/closed"}) {
+			t.Errorf("closure changes %v:\n%s", services, unified(t, found))
+		}
+	})
 }

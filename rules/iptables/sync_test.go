@@ -20,28 +20,25 @@ import (
 // answer there. If it stayed, it would refer to its Service's chain, and the kernel would refuse
 // to delete the chain.
 func TestCountersEndWithLocalhost(t *testing.T) {
-	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
-		t.Run(string(v), func(t *testing.T) {
-			private(t)
-			b, sent := newBackend(t, v, netfilter.IPv4)
-			both := ruleset([]*rules.Service{nodePortService(0), nodePortService(1)})
-			mustSync(t, b, both, false)
-			if inputs := sent.take(); !strings.Contains(strings.Join(inputs, ""), render.AcctLocalhostAccepted) {
-				t.Skip("SKIPPED: this kernel has no objects that count (CONFIG_NETFILTER_NETLINK_ACCT)")
-			}
-			both.NodePorts.Localhost = false
-			mustSync(t, b, both, false)
-			wantEqual(t, t, b, both)
-			sent.take()
+	eachVariant(t, func(t *testing.T, v netfilter.Variant) {
+		b, sent := newBackend(t, v, netfilter.IPv4)
+		both := ruleset([]*rules.Service{nodePortService(0), nodePortService(1)})
+		mustSync(t, b, both, false)
+		if inputs := sent.take(); !strings.Contains(strings.Join(inputs, ""), render.AcctLocalhostAccepted) {
+			t.Skip("SKIPPED: this kernel has no objects that count (CONFIG_NETFILTER_NETLINK_ACCT)")
+		}
+		both.NodePorts.Localhost = false
+		mustSync(t, b, both, false)
+		wantEqual(t, t, b, both)
+		sent.take()
 
-			one := both
-			one.Services = both.Services[:1]
-			if c := mustSync(t, b, one, false); c.Repaired != 0 || len(sent.take()) != 1 {
-				t.Errorf("the end of a Service was refused at first: %+v", c)
-			}
-			wantEqual(t, t, b, one)
-		})
-	}
+		one := both
+		one.Services = both.Services[:1]
+		if c := mustSync(t, b, one, false); c.Repaired != 0 || len(sent.take()) != 1 {
+			t.Errorf("the end of a Service was refused at first: %+v", c)
+		}
+		wantEqual(t, t, b, one)
+	})
 }
 
 // Adding or removing a Service adds or deletes an entry: the chain that all Services share is not

@@ -72,43 +72,40 @@ func TestTakeover(t *testing.T) {
 	all := []string{"10.180.0.1:80", "10.180.0.3:80", "10.180.0.4:80"}
 	closed := takenOver().Services[0].Name
 	gone := render.EndpointChain(netfilter.KubeNames, closed, netip.MustParseAddrPort(all[0]))
-	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
-		t.Run(string(v), func(t *testing.T) {
-			private(t)
-			b, sent := newBackend(t, v, netfilter.IPv4) // creates the nfacct objects, as kube-proxy does
-			err := ensureAcct()
-			need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
-			theirs := kubeProxyRules(t)
-			install(t, v, theirs)
+	eachVariant(t, func(t *testing.T, v netfilter.Variant) {
+		b, sent := newBackend(t, v, netfilter.IPv4) // creates the nfacct objects, as kube-proxy does
+		err := ensureAcct()
+		need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
+		theirs := kubeProxyRules(t)
+		install(t, v, theirs)
 
-			mustSync(t, b, takenOver(all...), false)
-			if inputs := sent.take(); len(inputs) > 0 {
-				t.Errorf("without a closed Service this was written:\n%s", strings.Join(inputs, "\n"))
-			}
-			wantEqual(t, t, b, takenOver(all...))
+		mustSync(t, b, takenOver(all...), false)
+		if inputs := sent.take(); len(inputs) > 0 {
+			t.Errorf("without a closed Service this was written:\n%s", strings.Join(inputs, "\n"))
+		}
+		wantEqual(t, t, b, takenOver(all...))
 
-			b, sent = newBackend(t, v, netfilter.IPv4)
-			mustSync(t, b, takenOver(all[1:]...), false)
-			inputs := sent.take()
-			want := []string{"nat/" + gone, "nat/" + render.TrafficPolicyChain(netfilter.KubeNames, closed, rules.Cluster)}
-			if diff := cmp.Diff(want, touched(inputs)); diff != "" || len(inputs) != 1 {
-				t.Errorf("%d restores; chains written to (-want +got):\n%s\n%s", len(inputs), diff, strings.Join(inputs, "\n"))
-			}
-			wantEqual(t, t, b, takenOver(all[1:]...))
+		b, sent = newBackend(t, v, netfilter.IPv4)
+		mustSync(t, b, takenOver(all[1:]...), false)
+		inputs := sent.take()
+		want := []string{"nat/" + gone, "nat/" + render.TrafficPolicyChain(netfilter.KubeNames, closed, rules.Cluster)}
+		if diff := cmp.Diff(want, touched(inputs)); diff != "" || len(inputs) != 1 {
+			t.Errorf("%d restores; chains written to (-want +got):\n%s\n%s", len(inputs), diff, strings.Join(inputs, "\n"))
+		}
+		wantEqual(t, t, b, takenOver(all[1:]...))
 
-			b, sent = newBackend(t, v, netfilter.IPv4)
-			mustSync(t, b, takenOver(), false) // no endpoint left in the unit: rejected
-			inputs = sent.take()
-			if len(inputs) != 1 || strings.Index(inputs[0], "*filter") > strings.Index(inputs[0], "*nat") ||
-				!strings.Contains(inputs[0], "-I KUBE-SERVICES -d 172.30.0.41/32 -p tcp") || strings.Contains(inputs[0], ":KUBE-SERVICES") {
-				t.Errorf("%d restores:\n%s", len(inputs), strings.Join(inputs, "\n"))
-			}
-			wantEqual(t, t, b, takenOver())
-			if text := run(t, toolName(v, netfilter.IPv4, "-save")+" -t mangle"); !strings.Contains(text, netfilter.ChainProxyCanary) {
-				t.Error("kube-proxy's canary is gone: only cleanup removes it")
-			}
-		})
-	}
+		b, sent = newBackend(t, v, netfilter.IPv4)
+		mustSync(t, b, takenOver(), false) // no endpoint left in the unit: rejected
+		inputs = sent.take()
+		if len(inputs) != 1 || strings.Index(inputs[0], "*filter") > strings.Index(inputs[0], "*nat") ||
+			!strings.Contains(inputs[0], "-I KUBE-SERVICES -d 172.30.0.41/32 -p tcp") || strings.Contains(inputs[0], ":KUBE-SERVICES") {
+			t.Errorf("%d restores:\n%s", len(inputs), strings.Join(inputs, "\n"))
+		}
+		wantEqual(t, t, b, takenOver())
+		if text := run(t, toolName(v, netfilter.IPv4, "-save")+" -t mangle"); !strings.Contains(text, netfilter.ChainProxyCanary) {
+			t.Error("kube-proxy's canary is gone: only cleanup removes it")
+		}
+	})
 }
 
 // install restores kube-proxy's text and inserts the jumps as it does: one by one, each at the top.
