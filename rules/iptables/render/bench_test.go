@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"gridproxy/rules"
@@ -57,16 +58,13 @@ func BenchmarkRender5000(b *testing.B) {
 
 // BenchmarkScan5000 parses the iptables-save output of 5,000 Services.
 func BenchmarkScan5000(b *testing.B) {
-	var text bytes.Buffer
-	if _, err := Ruleset(bigRuleset(5000), Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(text.Len()))
+	text := rendered(b, Ruleset(bigRuleset(5000), Options{MasqueradeBit: 14}))
+	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	count := 0
 	for b.Loop() {
 		count = 0
-		for line, err := range netfilter.Scan(bytes.NewReader(text.Bytes()), netfilter.IPv4) {
+		for line, err := range netfilter.Scan(strings.NewReader(text), netfilter.IPv4) {
 			if err != nil || line.Foreign {
 				b.Fatal(line, err)
 			}
@@ -77,14 +75,7 @@ func BenchmarkScan5000(b *testing.B) {
 }
 
 func BenchmarkTrace5000(b *testing.B) {
-	var text bytes.Buffer
-	if _, err := Ruleset(bigRuleset(5000), Options{MasqueradeBit: 14}).WriteTo(&text); err != nil {
-		b.Fatal(err)
-	}
-	s, err := netfilter.Parse(&text, netfilter.IPv4)
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := parsed(b, rendered(b, Ruleset(bigRuleset(5000), Options{MasqueradeBit: 14})), netfilter.IPv4)
 	p := trace.Packet{Src: netip.MustParseAddr("10.128.0.9"), Dst: netip.MustParseAddr("10.96.19.135"), Proto: netfilter.TCP, DstPort: 80}
 	b.ReportAllocs()
 	for b.Loop() {

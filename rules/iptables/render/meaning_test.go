@@ -32,22 +32,28 @@ func TestTraceMeansTheRuleset(t *testing.T) {
 		o := drawOptions(t, netfilter.Family(rapid.IntRange(0, 1).Draw(t, "family")))
 		o.IPVS = false // a whole Ruleset is for iptables mode
 		s := parsed(t, rendered(t, Ruleset(rs, o)), o.Family)
-		for _, svc := range rs.Services {
-			for _, f := range svc.Frontends {
-				if f.Addr.Addr().Is6() != (o.Family == netfilter.IPv6) {
-					continue
+		checkMeaning(t, rs, s)
+	})
+}
+
+// checkMeaning walks packets to every Frontend of the Ruleset in the family of s.
+func checkMeaning(t *rapid.T, rs rules.Ruleset, s netfilter.Saved) {
+	for _, svc := range rs.Services {
+		for _, f := range svc.Frontends {
+			if f.Addr.Addr().Is6() != (s.Family == netfilter.IPv6) {
+				continue
+			}
+			for _, p := range packetsTo(rs, svc, f) {
+				want := meaning(rs, svc, f, p)
+				out := trace.Trace(s, p)
+				if got := summary(out); got != want || len(out.Problems) > 0 {
+					t.Fatalf("%s %v\nfrontend %+v\npacket %+v\ngot  %s\nwant %s\nproblems %v\npaths %v",
+						svc.Name, svc.Sets, f, p, got, want, out.Problems, out.Paths)
 				}
-				for _, p := range packetsTo(rs, svc, f) {
-					want := meaning(rs, svc, f, p)
-					out := trace.Trace(s, p)
-					if got := summary(out); got != want || len(out.Problems) > 0 {
-						t.Fatalf("%s %v\nfrontend %+v\npacket %+v\ngot  %s\nwant %s\nproblems %v\npaths %v", svc.Name, svc.Sets, f, p, got, want, out.Problems, out.Paths)
-					}
-					checkFairness(t, out)
-				}
+				checkFairness(t, out)
 			}
 		}
-	})
+	}
 }
 
 // packetsTo are packets to a Frontend from a Pod here and elsewhere, from outside, from the node,

@@ -7,7 +7,6 @@ import (
 
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
-	"gridproxy/rules/netfilter/trace"
 	"gridproxy/rules/rulestest"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,19 +54,6 @@ func TestSideBySideMeansTheRuleset(t *testing.T) {
 		if rapid.Bool().Draw(t, "GRID- first") {
 			slices.Reverse(texts)
 		}
-		s := parsed(t, strings.Join(texts, ""), o.Family)
-		for _, svc := range rs.Services {
-			for _, f := range svc.Frontends {
-				if f.Addr.Addr().Is6() != (o.Family == netfilter.IPv6) {
-					continue
-				}
-				for _, p := range packetsTo(rs, svc, f) {
-					want := meaning(rs, svc, f, p)
-					if out := trace.Trace(s, p); summary(out) != want || len(out.Problems) > 0 {
-						t.Fatalf("%s\npacket %+v\ngot  %s\nwant %s\nproblems %v\npaths %v", svc.Name, p, summary(out), want, out.Problems, out.Paths)
-					}
-				}
-			}
-		}
+		checkMeaning(t, rs, parsed(t, strings.Join(texts, ""), o.Family))
 	})
 }
