@@ -1,7 +1,7 @@
 package iptables
 
 import (
-	"bytes"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -65,22 +65,15 @@ func ruleText(r netfilter.SavedRule, f netfilter.Family) string {
 }
 
 // wantEqual fails the test unless the kernel holds exactly what render.Ruleset renders.
-func wantEqual(t interface {
-	Helper()
-	Fatalf(string, ...any)
-}, tb testing.TB, b *Backend, rs rules.Ruleset) {
+func wantEqual(t fataler, tb testing.TB, b *Backend, rs rules.Ruleset) {
 	t.Helper()
 	for _, k := range b.syncers {
 		f := k.kernel.family
-		var text bytes.Buffer
 		o := render.Options{
 			Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true,
 			Names: b.config.Names, IPVS: b.config.IPVS, WithoutIPVS: b.config.IPVS && withoutIPVSMatch(),
 		}
-		if _, err := render.Ruleset(rs, o).WriteTo(&text); err != nil {
-			t.Fatalf("%v", err)
-		}
-		want, err := netfilter.Parse(&text, f)
+		want, err := netfilter.Parse(strings.NewReader(rendered(t, rs, o)), f)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
@@ -109,10 +102,5 @@ func touched(inputs []string) []string {
 			}
 		}
 	}
-	var all []string
-	for p := range set {
-		all = append(all, p)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(set))
 }

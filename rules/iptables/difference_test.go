@@ -43,8 +43,11 @@ func unified(t fataler, all []Difference) string {
 }
 
 func renderedText(t fataler, rs rules.Ruleset, f netfilter.Family) string {
+	return rendered(t, rs, render.Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true})
+}
+
+func rendered(t fataler, rs rules.Ruleset, o render.Options) string {
 	var b bytes.Buffer
-	o := render.Options{Family: f, MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
 	if _, err := render.Ruleset(rs, o).WriteTo(&b); err != nil {
 		t.Fatalf("%v", err)
 	}

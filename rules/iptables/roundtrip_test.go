@@ -1,7 +1,6 @@
 package iptables
 
 import (
-	"bytes"
 	"os/exec"
 	"strings"
 	"testing"
@@ -38,14 +37,11 @@ func TestKernelRoundTrip(t *testing.T) {
 			IPVS:          rapid.Bool().Draw(rt, "IPVS mode"),
 			WithoutIPVS:   withoutIPVSMatch(),
 		}
-		var text bytes.Buffer
-		if _, err := render.Ruleset(rulestest.Ruleset(rt), o).WriteTo(&text); err != nil {
-			rt.Fatal(err)
-		}
+		text := rendered(rt, rulestest.Ruleset(rt), o)
 		flags := rapid.SampledFrom([][]string{nil, {"--noflush"}}).Draw(rt, "flags")
-		restore(rt, v, f, text.String(), flags...)
+		restore(rt, v, f, text, flags...)
 		saved := save(rt, v, f)
-		if diff := cmp.Diff(rulesByTable(text.String()), rulesByTable(saved)); diff != "" {
+		if diff := cmp.Diff(rulesByTable(text), rulesByTable(saved)); diff != "" {
 			rt.Fatalf("written and saved text (-written +saved):\n%s", diff)
 		}
 	})
