@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
@@ -87,7 +86,7 @@ func TestLargeServiceDoesNotDelayOthers(t *testing.T) {
 			t.Fatalf("the first sync wrote all of a large Service: %+v", c)
 		}
 		wantOrder(t, sent.take(), small, large)
-		wantWholePorts(t, b)
+		wantEqual(t, t, b, b.syncers[0].last.Rules) // of each Service port all or nothing
 
 		small = append(small, service(5, 2, 0)) // another tenant adds one in the meantime
 		want = ruleset(sortedServices(small, large))
@@ -100,7 +99,7 @@ func TestLargeServiceDoesNotDelayOthers(t *testing.T) {
 			if inputs := sent.take(); syncs == 2 {
 				wantOrder(t, inputs, small[5:], large)
 			}
-			wantWholePorts(t, b)
+			wantEqual(t, t, b, b.syncers[0].last.Rules)
 		}
 		if syncs < 3 {
 			t.Errorf("it took %d syncs, want a piece in each of 3 at least", syncs)
@@ -119,7 +118,7 @@ func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 	t.Helper()
 	of := map[string]bool{}
 	for _, s := range large {
-		of[render.TrafficPolicyChain(netfilter.KubeNames, s.Name, rules.Cluster)] = true
+		of[clusterChain(s)] = true
 	}
 	entered := map[string]bool{}
 	for _, input := range inputs {
@@ -132,20 +131,13 @@ func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 			continue
 		}
 		for _, s := range small {
-			if !entered[render.TrafficPolicyChain(netfilter.KubeNames, s.Name, rules.Cluster)] {
+			if !entered[clusterChain(s)] {
 				t.Errorf("a large Service is written before %s is entered", s.Name)
 			}
 		}
 		return
 	}
 	t.Error("nothing of the large Service is written")
-}
-
-// wantWholePorts fails the test unless the kernel holds exactly what was written last: of each
-// Service port all or nothing.
-func wantWholePorts(t *testing.T, b *Backend) {
-	t.Helper()
-	wantEqual(t, t, b, b.syncers[0].last.Rules)
 }
 
 // TestLargeServiceChanges: a change and the removal of a large Service also come in chunks after
@@ -159,7 +151,7 @@ func TestLargeServiceChanges(t *testing.T) {
 	whole := func(services ...[]*rules.Service) rules.Ruleset { return ruleset(sortedServices(services...)) }
 	finish := func(b *Backend, want rules.Ruleset) (syncs int) {
 		for syncs = 1; mustSync(t, b, want, syncs%2 == 0).Again > 0; syncs++ {
-			wantWholePorts(t, b)
+			wantEqual(t, t, b, b.syncers[0].last.Rules)
 			if syncs > 10 {
 				t.Fatal("it does not come to an end")
 			}
@@ -183,21 +175,14 @@ func TestLargeServiceChanges(t *testing.T) {
 	small[0] = service(0, 2, 1)
 	sent2.take()
 	mustSync(t, b, whole(small, after), false)
-	wantOrderOfChange(t, sent2.take(), small[0], after)
+	if names := declaredBy(sent2.take()[0]); !slices.Contains(names, clusterChain(small[0])) || slices.Contains(names, clusterChain(after[0])) {
+		t.Errorf("the first restore is about chains %v, want those of %s alone", names, small[0].Name)
+	}
 	if n := finish(b, whole(small, after)); n < 2 {
 		t.Errorf("the change took %d more syncs, want pieces", n)
 	}
 	if n := finish(b, whole(small)); n < 2 {
 		t.Errorf("the end took %d syncs, want pieces", n)
-	}
-}
-
-// wantOrderOfChange fails the test unless the first restore is about a small Service alone.
-func wantOrderOfChange(t *testing.T, inputs []string, small *rules.Service, large []*rules.Service) {
-	t.Helper()
-	names := declaredBy(inputs[0])
-	if !slices.Contains(names, render.TrafficPolicyChain(netfilter.KubeNames, small.Name, rules.Cluster)) || slices.Contains(names, render.TrafficPolicyChain(netfilter.KubeNames, large[0].Name, rules.Cluster)) {
-		t.Errorf("the first restore is about chains %v, want those of %s alone", names, small.Name)
 	}
 }
 
@@ -225,7 +210,7 @@ func TestOnePortOfManyChains(t *testing.T) {
 		if n := len(declaredBy(input)); n > createMax {
 			t.Errorf("restore %d declares %d chains, want %d at most", i, n, createMax)
 		}
-		if enters := strings.Contains(input, " -j "+render.TrafficPolicyChain(netfilter.KubeNames, want.Services[0].Name, rules.Cluster)); enters && i < len(inputs)-1 {
+		if enters := strings.Contains(input, " -j "+clusterChain(want.Services[0])); enters && i < len(inputs)-1 {
 			t.Errorf("restore %d of %d enters the Service", i, len(inputs))
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/rules"
-	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/rules/rulestest"
 
@@ -48,7 +47,7 @@ func TestModesFollowEachOther(t *testing.T) {
 			mustSync(t, b, small, false)
 			wantOneRestore(t, sent)
 			wantEqual(t, t, b, small)
-			if text := everything(t, v, f); strings.Contains(text, render.TrafficPolicyChain(netfilter.KubeNames, list[0].Name, rules.Cluster)) {
+			if text := everything(t, v, f); strings.Contains(text, clusterChain(list[0])) {
 				t.Errorf("the chain of a Service that a virtual server serves is still there:\n%s", text)
 			}
 			b, sent = newBackendOf(t, v, false, f)

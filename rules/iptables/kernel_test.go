@@ -14,6 +14,7 @@ import (
 
 	"gridproxy/integration/env/need"
 	"gridproxy/rules"
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 	"gridproxy/topology"
 
@@ -239,6 +240,11 @@ func service(i, endpoints, generation int) *rules.Service {
 		s.Frontends = append(s.Frontends, frontend)
 	}
 	return s
+}
+
+// clusterChain returns the chain that chooses among the endpoints of a Service.
+func clusterChain(s *rules.Service) string {
+	return render.TrafficPolicyChain(netfilter.KubeNames, s.Name, rules.Cluster)
 }
 
 func address(ip6 bool, net byte, n int, port uint16) netip.AddrPort {

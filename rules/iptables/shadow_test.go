@@ -41,7 +41,7 @@ func TestShadowBesideKubeProxy(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v netfilter.Variant) {
 		err := ensureAcct() // as kube-proxy does
 		need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
-		install(t, v, kubeProxyRules(t))
+		install(t, v, netfilter.IPv4, kubeProxyRules(t, "kube-proxy.rules"), kubeProxyJumps)
 		if same := shadowed(t, v, netfilter.IPv4, takenOver(all...)); len(same) > 0 {
 			t.Errorf("without a closed Service:\n%s", unified(t, same))
 		}

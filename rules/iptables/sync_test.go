@@ -52,13 +52,11 @@ func TestSyncSendsOnlyWhatDiffers(t *testing.T) {
 
 		more := append(slices.Clone(list), service(20, 2, 0))
 		c := mustSync(t, b, ruleset(more), false)
-		name := service(20, 2, 0).Name
-		at := render.TrafficPolicyChain(netfilter.KubeNames, name, rules.Cluster)
 		inputs := sent.take()
 		if len(inputs) != 1 || strings.Contains(inputs[0], ":KUBE-SERVICES") || strings.Count(inputs[0], "-I KUBE-SERVICES") != 1 {
 			t.Errorf("one Service more was written as:\n%s", inputs)
 		}
-		if !strings.Contains(inputs[0], ":"+at+" ") || c.Chains != 4 || c.Rules != 8 || c.Repaired != 0 || c.Verified {
+		if !strings.Contains(inputs[0], ":"+clusterChain(more[20])+" ") || c.Chains != 4 || c.Rules != 8 || c.Repaired != 0 || c.Verified {
 			t.Errorf("one Service more: %+v\n%s", c, inputs)
 		}
 		wantEqual(t, t, b, ruleset(more))

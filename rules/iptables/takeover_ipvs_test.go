@@ -2,7 +2,6 @@ package iptables
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -44,11 +43,7 @@ func kubeProxyIPVS(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 	t.Helper()
 	makeSets(t)
 	kubeProxySets(t)
-	b, err := os.ReadFile("testdata/kube-proxy-ipvs.rules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(b)
+	text := kubeProxyRules(t, "kube-proxy-ipvs.rules")
 	if f == netfilter.IPv6 {
 		words := []string{"127.0.0.0/8", "::1/128", "10.0.0.0/8", "fd00::/8", "198.51.100.1", "2001:db8::1"}
 		for _, name := range slices.Concat(netfilter.SetsOfKubeProxy(), slices.Collect(maps.Keys(netfilter.SetTypes()))) {
@@ -60,14 +55,7 @@ func kubeProxyIPVS(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		text = strings.ReplaceAll(text, "-m ipvs --vaddr ", "-d ")
 		text = strings.ReplaceAll(text, "--vproto 6 --vport 80", "-p tcp --dport 80")
 	}
-	file := t.TempDir() + "/rules"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run(t, toolName(v, f, "-restore")+" -w 5 --noflush --counters <"+file)
-	for line := range strings.Lines(kubeProxyIPVSJumps) {
-		run(t, toolName(v, f, "")+" -w 5 "+line)
-	}
+	install(t, v, f, text, kubeProxyIPVSJumps)
 }
 
 const kubeProxyIPVSJumps = `-t nat -I OUTPUT -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
@@ -98,15 +86,10 @@ func TestTakeoverFromIPVS(t *testing.T) {
 				b, sent := newBackendOf(t, v, mode == "ipvs", f)
 				switch mode {
 				case "iptables":
-					mustSync(t, b, full, false)
-					wantEqual(t, t, b, full)
-					wantAtOnce(t, sent)
+					wantTakenOver(t, b, sent, full)
 				case "ipvs":
-					mustSync(t, b, small, false)
-					wantEqual(t, t, b, small)
-					wantAtOnce(t, sent)
+					wantTakenOver(t, b, sent, small)
 				}
-				wantBuiltIn(t, b, mode != "cleanup")
 				cleanup(t, b)
 				if diff := cmp.Diff(before, everything(t, v, f)); diff != "" {
 					t.Errorf("cleanup left or took (-before +after):\n%s", diff)
@@ -115,6 +98,14 @@ func TestTakeoverFromIPVS(t *testing.T) {
 			})
 		})
 	}
+}
+
+func wantTakenOver(t *testing.T, b *Backend, sent *recorder, rs rules.Ruleset) {
+	t.Helper()
+	mustSync(t, b, rs, false)
+	wantEqual(t, t, b, rs)
+	wantAtOnce(t, sent)
+	wantBuiltIn(t, b)
 }
 
 // wantAtOnce fails the test unless one restore removes the last of kube-proxy's jumps and chains:
@@ -133,11 +124,8 @@ func wantAtOnce(t *testing.T, sent *recorder) {
 
 // wantBuiltIn fails the test unless the built-in chains have our jumps, each once and in order, and
 // no other to a chain named as ours.
-func wantBuiltIn(t *testing.T, b *Backend, ours bool) {
+func wantBuiltIn(t *testing.T, b *Backend) {
 	t.Helper()
-	if !ours {
-		return
-	}
 	f := b.syncers[0].kernel.family
 	s := saved(t, b.variant, f)
 	tables := render.Fixed(rules.Ruleset{}, render.Options{}).Tables

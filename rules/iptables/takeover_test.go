@@ -18,11 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// kubeProxyRules is how kube-proxy writes three Services: its own comments, order of matches and
-// order of Services, no comments in the endpoints' chains, and its canary.
-func kubeProxyRules(t *testing.T) string {
+// kubeProxyRules returns a file of testdata. kube-proxy.rules is how kube-proxy writes three
+// Services: its own comments, order of matches and order of Services, no comments in the endpoints'
+// chains, and its canary.
+func kubeProxyRules(t *testing.T, file string) string {
 	t.Helper()
-	b, err := os.ReadFile("testdata/kube-proxy.rules")
+	b, err := os.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +77,7 @@ func TestTakeover(t *testing.T) {
 		b, sent := newBackend(t, v, netfilter.IPv4) // creates the nfacct objects, as kube-proxy does
 		err := ensureAcct()
 		need.That(t, err == nil, fmt.Sprintf("this kernel has no nfacct: %v", err))
-		theirs := kubeProxyRules(t)
-		install(t, v, theirs)
+		install(t, v, netfilter.IPv4, kubeProxyRules(t, "kube-proxy.rules"), kubeProxyJumps)
 
 		mustSync(t, b, takenOver(all...), false)
 		if inputs := sent.take(); len(inputs) > 0 {
@@ -109,15 +109,15 @@ func TestTakeover(t *testing.T) {
 }
 
 // install restores kube-proxy's text and inserts the jumps as it does: one by one, each at the top.
-func install(t *testing.T, v netfilter.Variant, text string) {
+func install(t *testing.T, v netfilter.Variant, f netfilter.Family, text, jumps string) {
 	t.Helper()
 	file := t.TempDir() + "/rules"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, toolName(v, netfilter.IPv4, "-restore")+" -w 5 --noflush --counters <"+file)
-	for line := range strings.Lines(kubeProxyJumps) {
-		run(t, toolName(v, netfilter.IPv4, "")+" -w 5 "+line)
+	run(t, toolName(v, f, "-restore")+" -w 5 --noflush --counters <"+file)
+	for line := range strings.Lines(jumps) {
+		run(t, toolName(v, f, "")+" -w 5 "+line)
 	}
 }
 

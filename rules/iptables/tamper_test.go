@@ -30,7 +30,7 @@ type tampering struct {
 func TestTamperingIsRepaired(t *testing.T) {
 	list := append(services(4, 2), nodePortService(4), service(5, 0, 0))
 	rs := ruleset(list)
-	svc := render.TrafficPolicyChain(netfilter.KubeNames, list[1].Name, rules.Cluster)
+	svc := clusterChain(list[1])
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		ns := here(t)
 		if none := shadowed(t, v, f, rs); len(none) == 0 {

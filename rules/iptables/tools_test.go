@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/rules"
 	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
@@ -134,7 +133,7 @@ func TestUpgradeOverAnUnreadableTable(t *testing.T) {
 	run(t, nft+"add rule ip nat POSTROUTING oifname eth0 ct state new accept")
 	p.says(t, "iptables-nft", "iptables v1.8.11 (nf_tables)")
 	mustSync(t, b, ruleset(services(3, 1)), true)
-	run(t, nft+"list chain ip nat "+render.TrafficPolicyChain(netfilter.KubeNames, service(2, 1, 0).Name, rules.Cluster))
+	run(t, nft+"list chain ip nat "+clusterChain(service(2, 1, 0)))
 	run(t, nft+"flush chain ip nat POSTROUTING")
 	mustSync(t, b, ruleset(services(3, 1)), true)
 	wantEqual(t, t, b, ruleset(services(3, 1)))

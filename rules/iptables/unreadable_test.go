@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"gridproxy/rules"
-	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -63,8 +62,7 @@ func TestNativeRuleIsNoEmptyTable(t *testing.T) {
 			if c.Verified || c.Repaired > 0 || c.Chains == 0 {
 				t.Errorf("with a table that is not printed: %+v, want the change written and nothing called verified", c)
 			}
-			chain := render.TrafficPolicyChain(netfilter.KubeNames, service(n-1, 2, 0).Name, rules.Cluster)
-			run(t, "nft list chain "+nftTable(f, "nat")+" "+chain)
+			run(t, "nft list chain "+nftTable(f, "nat")+" "+clusterChain(service(n-1, 2, 0)))
 		}
 		if after := jumpCount(t, f, "nat"); after != before || before == 0 {
 			t.Errorf("the jumps in nat went from %d to %d", before, after)
@@ -181,7 +179,7 @@ func TestLocalDNSOverAnUnreadableTable(t *testing.T) {
 			if got := strings.Contains(run(t, "nft list table "+nftTable(f, "nat")), "chain KUBE-LOCAL-DNS"); got == local {
 				t.Errorf("turn %d: the chain is there: %t", i, got)
 			}
-			run(t, "nft list chain "+nftTable(f, "nat")+" "+render.TrafficPolicyChain(netfilter.KubeNames, service(2, 2, 0).Name, rules.Cluster))
+			run(t, "nft list chain "+nftTable(f, "nat")+" "+clusterChain(service(2, 2, 0)))
 			remove()
 			mustSync(t, b, of(services(3, 2), local), true)
 			wantEqual(t, t, b, of(services(3, 2), local))
@@ -209,7 +207,7 @@ func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 				t.Errorf("%s, want the loopback addresses named, and the chain of the native rule", why)
 			}
 		}
-		run(t, "nft list chain ip nat "+render.TrafficPolicyChain(netfilter.KubeNames, service(n-1, 2, 0).Name, rules.Cluster))
+		run(t, "nft list chain ip nat "+clusterChain(service(n-1, 2, 0)))
 	}
 	remove()
 	local := ruleset(services(4, 2))
