@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -281,17 +280,12 @@ func spy(t *testing.T) (log string) {
 	t.Helper()
 	dir := t.TempDir()
 	log = filepath.Join(dir, "log")
-	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
-		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
-			for _, suffix := range toolSuffixes {
-				name := toolName(v, f, suffix)
-				path, err := exec.LookPath(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				program(t, dir, name, fmt.Sprintf("echo %s \"$@\" >>%s\nexec %s \"$@\"", name, log, path))
-			}
+	for _, name := range toolNames() {
+		path, err := findTool(name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		program(t, dir, name, fmt.Sprintf("echo %s \"$@\" >>%s\nexec %s \"$@\"", name, log, path))
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return log

@@ -21,18 +21,7 @@ func newToolPackage(t *testing.T) toolPackage {
 	t.Helper()
 	p := toolPackage{dir: t.TempDir()}
 	real := map[string]string{}
-	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
-		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
-			for _, suffix := range toolSuffixes {
-				path, err := exec.LookPath(toolName(v, f, suffix))
-				if err != nil {
-					t.Fatal(err)
-				}
-				real[toolName(v, f, suffix)] = path
-			}
-		}
-	}
-	for _, name := range []string{"sh", "cat", "grep"} {
+	for _, name := range append(toolNames(), "sh", "cat", "grep") {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Fatal(err)
@@ -44,6 +33,18 @@ func newToolPackage(t *testing.T) toolPackage {
 		p.put(t, name, fmt.Sprintf("exec %s \"$@\"", path))
 	}
 	return p
+}
+
+// toolNames returns the names of the tools of each variant and family.
+func toolNames() (all []string) {
+	for _, v := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
+		for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
+			for _, suffix := range toolSuffixes {
+				all = append(all, toolName(v, f, suffix))
+			}
+		}
+	}
+	return all
 }
 
 // put replaces a program by a script, atomically.
