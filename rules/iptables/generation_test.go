@@ -6,9 +6,6 @@ import (
 	"testing"
 
 	"gridproxy/integration/env/need"
-
-	"github.com/vishvananda/netlink"
-
 	"gridproxy/rules/iptables/render"
 )
 
@@ -82,14 +79,7 @@ func TestCounters(t *testing.T) {
 // number.
 func sendLoopback(t *testing.T) (packets uint64) {
 	t.Helper()
-	mustBePrivate(t)
-	lo, err := netlink.LinkByName("lo")
-	if err == nil {
-		err = netlink.LinkSetUp(lo)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	run(t, "ip link set lo up")
 	conn, err := net.Dial("udp4", "127.0.0.1:9")
 	if err != nil {
 		t.Fatal(err)
