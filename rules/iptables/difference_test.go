@@ -31,7 +31,6 @@ func compared(t fataler, text string, rs rules.Ruleset, f netfilter.Family) []Di
 	return c.differences()
 }
 
-// unified is all differences as one text.
 func unified(t fataler, all []Difference) string {
 	var b bytes.Buffer
 	for _, d := range all {

@@ -179,14 +179,12 @@ func run(t testing.TB, line string) string {
 	return string(out)
 }
 
-// trySync syncs in the test's namespace.
 func trySync(t testing.TB, b *Backend, rs rules.Ruleset, verify bool) (rules.Changes, error) {
 	t.Helper()
 	mustBePrivate(t)
 	return b.Sync(context.Background(), rs, verify)
 }
 
-// mustSync syncs and fails the test on an error.
 func mustSync(t testing.TB, b *Backend, rs rules.Ruleset, verify bool) rules.Changes {
 	t.Helper()
 	c, err := trySync(t, b, rs, verify)
@@ -196,7 +194,6 @@ func mustSync(t testing.TB, b *Backend, rs rules.Ruleset, verify bool) rules.Cha
 	return c
 }
 
-// saved returns the content of the tables in the kernel.
 func saved(t testing.TB, v netfilter.Variant, f netfilter.Family) netfilter.Saved {
 	t.Helper()
 	mustBePrivate(t)
