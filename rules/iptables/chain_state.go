@@ -46,7 +46,6 @@ func newChainState(p render.ChainPolicy) chainState {
 	return s
 }
 
-// want adds a desired rule.
 func (s *chainState) want(hash uint64, r netfilter.Rule) {
 	switch s.kind {
 	case render.Whole:
@@ -84,7 +83,6 @@ func (s *chainState) status() chainStatus {
 	}
 }
 
-// wants reports whether a rule with this hash is desired.
 func (s *chainState) wants(hash uint64) bool {
 	_, is := s.missing[hash]
 	return is
@@ -100,7 +98,6 @@ func (s *chainState) take(hash uint64) bool {
 	return true
 }
 
-// lacks reports whether a desired rule was not found.
 func (s *chainState) lacks() bool {
 	for _, n := range s.missing {
 		if n > 0 {
@@ -130,7 +127,6 @@ func (s *chainState) foreign() bool {
 	}
 }
 
-// leftover is the state of a stale chain.
 type leftover struct {
 	rules int
 	// pins are rules of other programs that lead to it, so that it cannot be removed. With scope
@@ -148,7 +144,6 @@ type foldedRules struct {
 	unknown     bool    // the kernel has a rule that is not desired
 }
 
-// want adds a desired rule.
 func (f *foldedRules) want(h uint64) {
 	f.wanted = mix(f.wanted, h)
 	f.known = f.known.with(h)
@@ -156,7 +151,6 @@ func (f *foldedRules) want(h uint64) {
 	f.surplus--
 }
 
-// read adds a rule of the kernel.
 func (f *foldedRules) read(h uint64) {
 	f.got = mix(f.got, h)
 	f.unknown = f.unknown || f.known.lacks(h)

@@ -42,7 +42,6 @@ type observedPart interface {
 	surplus(*change)
 }
 
-// chainStatus says whether a chain is right.
 type chainStatus uint8
 
 const (
@@ -91,7 +90,6 @@ func (c change) empty() bool {
 	return len(c.create)+len(c.write)+len(c.drop)+len(c.insert)+len(c.remove)+len(c.removeText) == 0
 }
 
-// chains returns the chains that the change touches.
 func (c change) chains() []render.ChainID {
 	all := slices.Clone(c.drop)
 	for _, chain := range slices.Concat(c.create, c.write) {

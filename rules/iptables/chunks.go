@@ -79,7 +79,6 @@ func portsOfChunk(from, to []*rules.Service, f netfilter.Family, share int, larg
 	return taken, now
 }
 
-// largeServices returns the Services whose change is large.
 func (p chunks) largeServices(from, to []*rules.Service, f netfilter.Family) map[types.NamespacedName]bool {
 	costs, large := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
 	for a, b := range pairs(from, to) {

@@ -71,7 +71,6 @@ func retried(ctx context.Context, attempts int, pause time.Duration, passes func
 	}
 }
 
-// once makes one attempt of within.
 func (c command) once(ctx context.Context, limit time.Duration, do func() error) error {
 	ctx, cancel := withLimit(ctx, c.path, cmp.Or(c.limit, limit))
 	defer cancel()

@@ -112,7 +112,6 @@ func newRecordedState(ctx context.Context, want render.Desired) (*recordedState,
 	return &recordedState{state: state, want: want, found: map[render.ChainID][]foundRule{}}, nil
 }
 
-// read adds one line of iptables-save.
 func (rs *recordedState) read(line netfilter.Line) {
 	rs.state.read(line)
 	id := render.ChainID{Table: line.Table, Chain: line.Chain}

@@ -27,7 +27,6 @@ type wantedJump struct {
 // want adds a desired jump, below those before it.
 func (s *jumpSet) want(r netfilter.Rule) { s.jumps = append(s.jumps, wantedJump{rule: r}) }
 
-// read adds the next rule of the chain.
 func (s *jumpSet) read(line netfilter.Line) {
 	s.seen++
 	if line.Foreign {

@@ -98,7 +98,6 @@ func (ks *kernelState) chain(id render.ChainID) *chainState {
 	return nil
 }
 
-// read adds one line of iptables-save.
 func (ks *kernelState) read(line netfilter.Line) {
 	id := render.ChainID{Table: line.Table, Chain: line.Chain}
 	switch line.Kind {
@@ -333,7 +332,6 @@ func (ks *kernelState) staying() map[render.ChainID]bool {
 // chain would be rewritten needlessly.
 const foreignHash = 0x9e3779b97f4a7c15
 
-// hashOf returns the hash of a rule as it was read.
 func (ks *kernelState) hashOf(line netfilter.Line) uint64 {
 	if line.Foreign {
 		return foreignHash

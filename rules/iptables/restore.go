@@ -59,7 +59,6 @@ func (b *Backend) Restore(ctx context.Context, f netfilter.Family, input string)
 // levelInput is the log level of inputs, kube-proxy's V(9).
 const levelInput = slog.Level(-9)
 
-// messageInput is the log message of inputs.
 const messageInput = "writing rules"
 
 // logInput checks the level first, because input may be megabytes.

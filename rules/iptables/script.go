@@ -49,7 +49,6 @@ func newScript(o render.Options) *script {
 	return &script{options: o, edits: map[render.ChainID]*edit{}}
 }
 
-// take adds what one change needs.
 func (s *script) take(c change) {
 	for _, chain := range c.create {
 		s.put(&s.tables[chain.Table].create, chain.Chain)
@@ -119,7 +118,6 @@ func (s *script) insert(p render.ChainID, r netfilter.Rule) {
 	s.rules++
 }
 
-// remove deletes an entry from a shared chain.
 func (s *script) remove(p render.ChainID, r netfilter.Rule) {
 	e := s.edit(p)
 	e.remove = render.AppendRule(e.remove, "-D ", p.Chain, r, s.options.Family)

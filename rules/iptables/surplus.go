@@ -12,7 +12,6 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// jumpCopy is one copy of a jump of ours.
 type jumpCopy struct {
 	at   int    // position in the chain, from 1
 	text string // as iptables-save prints it, "-A CHAIN …"
@@ -89,7 +88,6 @@ func (ks *kernelState) surplusJumps(f netfilter.Family) (text []byte, commits ui
 	return text, commits, left
 }
 
-// removeSurplus removes surplus copies of our jumps from built-in chains.
 func (run *syncRun) removeSurplus(ks *kernelState) error {
 	text, commits, left := ks.surplusJumps(run.k.kernel.family)
 	if err := run.send(text, commits); err != nil {
@@ -101,7 +99,6 @@ func (run *syncRun) removeSurplus(ks *kernelState) error {
 	return nil
 }
 
-// jumpAt is a jump from a built-in chain.
 type jumpAt struct {
 	from render.ChainID
 	to   string

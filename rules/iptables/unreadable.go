@@ -33,7 +33,6 @@ func (e *UnreadableError) Error() string {
 // isUnreadable reports whether an error is about tables that exist but were not printed.
 func isUnreadable(err error) bool { return errors.As(err, new(*UnreadableError)) }
 
-// unreadableTables returns the tables that an error is about.
 func unreadableTables(err error) []netfilter.Table {
 	if e, ok := err.(*UnreadableError); ok { //nolint:errorlint // what it wraps comes below
 		return []netfilter.Table{e.Table}
@@ -153,7 +152,6 @@ func (k *familySyncer) logUnread(err error) {
 	}
 }
 
-// wasRead logs that the kernel can be read back again.
 func (k *familySyncer) wasRead() {
 	if k.unread != "" {
 		k.unread = ""

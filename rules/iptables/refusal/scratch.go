@@ -99,7 +99,6 @@ func scratchRemoval(n netfilter.Naming) (input []byte) {
 	return input
 }
 
-// scratch writes scratch chains.
 func (r *Refusals) scratch(ctx context.Context, input []byte) error {
 	r.scratched = true
 	return r.try(ctx, input, uint32(len(scratchTables)))

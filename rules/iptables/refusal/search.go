@@ -215,7 +215,6 @@ type search struct {
 	reasons map[int]string // of the suspects refused alone
 }
 
-// attempt tries groups of list.
 func (s *search) attempt(list []*rules.Service) attempt {
 	return func(group []int) (bool, []int, error) {
 		if s.r.attempts() <= 0 {

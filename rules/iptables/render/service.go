@@ -62,7 +62,6 @@ func (sp *serviceSpeller) frontend(f *rules.Frontend) {
 	}
 }
 
-// match matches packets to the Frontend.
 func (sp *serviceSpeller) match(f *rules.Frontend, comment string) netfilter.Rule {
 	r := netfilter.Rule{Comment: comment, Proto: sp.proto, DstPort: f.Addr.Port()}
 	if sp.options.LacksMatch(sp.service) {
