@@ -81,25 +81,21 @@ func (s saver) output(ctx context.Context, only string) iter.Seq2[netfilter.Line
 		// A process that left the tool's process group could hold the pipe forever.
 		defer context.AfterFunc(ctx, func() { _ = out.Close() })()
 		var scanErr error
+		stopped := false
 		for line, err := range netfilter.Scan(out, s.family) {
-			if err != nil {
-				scanErr = err
+			scanErr, stopped = err, err == nil && !yield(line, nil)
+			if scanErr != nil || stopped {
 				break
-			}
-			if !yield(line, nil) {
-				cancel()
-				_, _ = io.Copy(io.Discard, out)
-				_ = cmd.Wait() // killed, because the caller stopped reading
-				return
 			}
 		}
 		late := context.Cause(ctx)
-		if scanErr != nil {
+		if scanErr != nil || stopped {
 			cancel()
 		}
 		_, _ = io.Copy(io.Discard, out)
 		waitErr := cmd.Wait()
 		switch {
+		case stopped: // by the caller, so the tool was killed
 		case waitErr == nil && scanErr == nil:
 			rules.Progress(ctx)
 		case late != nil:
