@@ -79,10 +79,7 @@ func (c command) once(ctx context.Context, limit time.Duration, do func() error)
 		rules.Progress(ctx)
 		return nil
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		return errors.Join(err, cause)
-	}
-	return err
+	return errors.Join(err, context.Cause(ctx))
 }
 
 // insert inserts a rule at a position of a chain, from 1.

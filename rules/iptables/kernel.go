@@ -62,9 +62,7 @@ func (k *kernel) probe(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		err = errors.Join(err, cause)
-	}
+	err = errors.Join(err, context.Cause(ctx))
 	said := excerpt.Message(strings.Join(strings.Fields(output.String()), " "))
 	if k.variant == netfilter.VariantNFT && strings.Contains(said, "is incompatible") {
 		return k.save.unprintable(netfilter.NAT)

@@ -40,10 +40,7 @@ func (r restorer) run(ctx context.Context, input []byte) error {
 	if err == nil {
 		return nil
 	}
-	if ctxErr := context.Cause(ctx); ctxErr != nil {
-		err = errors.Join(err, ctxErr)
-	}
-	return refusal.NewError(r.path, input, output.String(), err)
+	return refusal.NewError(r.path, input, output.String(), errors.Join(err, context.Cause(ctx)))
 }
 
 // Restore writes one input with iptables-restore --noflush, also in a family that is not open.
