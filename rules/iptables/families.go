@@ -135,8 +135,6 @@ func (fs *families[T]) outcomes(configured []netfilter.Family) rules.Outcomes {
 // absentError says that this machine lacks a family's tool or kernel support.
 type absentError struct{ error }
 
-func (e absentError) Unwrap() error { return e.error }
-
 // missingTableError is an absentError of the kernel that only running a tool reveals.
 type missingTableError struct{ error }
 

@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"context"
+	"fmt"
 
 	"gridproxy/rules"
 	"gridproxy/rules/iptables/render"
@@ -92,9 +93,7 @@ func withoutJump(r netfilter.Rule) netfilter.Rule {
 func scratchRemoval(n netfilter.Naming) (input []byte) {
 	chain := n.Chain(netfilter.ChainScratch)
 	for _, t := range scratchTables {
-		input = append(append(append(input, '*'), t.String()...), '\n')
-		input = render.AppendDeclaration(input, chain)
-		input = append(append(append(input, "-X "...), chain...), "\nCOMMIT\n"...)
+		input = fmt.Appendf(input, "*%s\n:%s - [0:0]\n-X %s\nCOMMIT\n", t, chain, chain)
 	}
 	return input
 }
