@@ -134,7 +134,8 @@ func (b *Backend) warnOfOtherVariant(ctx context.Context, syncers []*openFamily,
 	for _, k := range syncers {
 		chain, err := ServiceRulesIn(reading, otherVariant(b.variant), k.kernel.family, b.config.Names)
 		if err != nil && ctx.Err() == nil && reading.Err() != nil {
-			k.log.Warn("cannot read whether the other variant of iptables holds rules of a service proxy; packets would traverse them too", "err", context.Cause(reading))
+			k.log.Warn("cannot read whether the other variant of iptables holds rules of a service proxy; packets would traverse them too",
+				"err", context.Cause(reading))
 		}
 		if err == nil && chain != "" {
 			k.log.Warn("the other variant of iptables also holds rules of a service proxy, and packets traverse both; "+

@@ -56,8 +56,10 @@ func (p chunks) towards(from, to []*rules.Service, f netfilter.Family, budget in
 // portsOfChunk returns the ports of large Services that the next chunk changes, in order from
 // the end of the last one: as many as a Service's share of chains allows, and at least one. A
 // port that does not fit ends the chunk of its Service, so it comes first in the next.
-func portsOfChunk(from, to []*rules.Service, f netfilter.Family, share int, large map[types.NamespacedName]bool, ended endings) (map[topology.ServicePortName]bool, endings) {
-	taken, now := map[topology.ServicePortName]bool{}, endings{}
+func portsOfChunk(
+	from, to []*rules.Service, f netfilter.Family, share int, large map[types.NamespacedName]bool, ended endings,
+) (taken map[topology.ServicePortName]bool, now endings) {
+	taken, now = map[topology.ServicePortName]bool{}, endings{}
 	spent, full := map[types.NamespacedName]int{}, map[types.NamespacedName]bool{}
 	for _, around := range []bool{false, true} { // after its last port a Service starts over
 		for a, b := range pairs(from, to) {

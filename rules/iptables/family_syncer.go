@@ -255,7 +255,8 @@ func (k *familySyncer) NAT(ctx context.Context) iter.Seq2[netfilter.Line, error]
 // keeps serving its Services with stale endpoints. Its chains are not removed, because a running
 // trial looks the same.
 func warnOfTrial(log *slog.Logger) {
-	log.Warn("found chains of a gridproxy with --service-proxy-name; if it no longer runs here, run gridproxy cleanup with that flag, because its rules are stale but stay in force", "names", netfilter.GridNames.Prefix())
+	log.Warn("found chains of a gridproxy with --service-proxy-name; if it no longer runs here, run gridproxy cleanup with that flag, "+
+		"because its rules are stale but stay in force", "names", netfilter.GridNames.Prefix())
 }
 
 // sameJumps reports whether the built-in chains have the same jumps of ours.

@@ -16,7 +16,8 @@ import (
 func (b *Backend) CanGuard() error {
 	if !slices.Contains(b.Families(), netfilter.IPv4) {
 		closed := b.Closed()[netfilter.IPv4]
-		return fmt.Errorf("iptables-%s does not work for IPv4 here, so loopback addresses cannot be guarded against packets from outside; repair it, or start with --iptables-localhost-nodeports=false: %w", b.variant, errors.Join(closed.Err, closed.LeftOut))
+		return fmt.Errorf("iptables-%s does not work for IPv4 here, so loopback addresses cannot be guarded against packets from outside; "+
+			"repair it, or start with --iptables-localhost-nodeports=false: %w", b.variant, errors.Join(closed.Err, closed.LeftOut))
 	}
 	return nil
 }
@@ -55,7 +56,8 @@ func (k *kernel) guard(ctx context.Context) error {
 	ks, err = k.readGuard(ctx)
 	firewall := render.ChainID{Table: netfilter.Filter, Chain: netfilter.ChainFirewall}
 	if err == nil && (ks.chain(firewall).status() != equal || ks.lacksJumps()) {
-		err = errors.New("chain filter/" + netfilter.ChainFirewall + " or a jump to it was written, but is not in the kernel: find the process that removes it, and stop it")
+		err = errors.New("chain filter/" + netfilter.ChainFirewall + " or a jump to it was written, but is not in the kernel: " +
+			"find the process that removes it, and stop it")
 	}
 	return err
 }

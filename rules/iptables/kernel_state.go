@@ -159,7 +159,8 @@ func (ks *kernelState) readRule(id render.ChainID, line netfilter.Line) {
 		c.extra = append(c.extra, strings.Clone(line.Text))
 		return
 	}
-	if to := ks.chain(render.ChainID{Table: id.Table, Chain: jumpTarget(line)}); to != nil && to.kind == render.Stale && (ks.scope == removing || len(to.leftover.pins) == 0) {
+	to := ks.chain(render.ChainID{Table: id.Table, Chain: jumpTarget(line)})
+	if to != nil && to.kind == render.Stale && (ks.scope == removing || len(to.leftover.pins) == 0) {
 		to.leftover.pins = append(to.leftover.pins, strings.Clone(line.Text))
 	}
 }
@@ -196,7 +197,8 @@ func (ks *kernelState) isMisplaced(id render.ChainID, line netfilter.Line) bool 
 	}
 	name := ks.options.Names.Chain
 	switch to {
-	case render.ChainID{Table: netfilter.NAT, Chain: name(netfilter.ChainIPVSChains)}, render.ChainID{Table: netfilter.Filter, Chain: name(netfilter.ChainIPVSFilter)}:
+	case render.ChainID{Table: netfilter.NAT, Chain: name(netfilter.ChainIPVSChains)},
+		render.ChainID{Table: netfilter.Filter, Chain: name(netfilter.ChainIPVSFilter)}:
 		return true
 	case render.ChainID{Table: netfilter.Filter, Chain: name(netfilter.ChainProxyFirewall)}:
 		return line.Rule.Same(netfilter.Rule{Target: netfilter.TargetJump, Jump: to.Chain})

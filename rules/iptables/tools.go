@@ -64,7 +64,8 @@ func probeVersion(ctx context.Context, tool command, v netfilter.Variant) (versi
 		return version{}, fmt.Errorf("probing %s: %w", tool.path, err)
 	}
 	if found.variant != "" && found.variant != v {
-		return version{}, fmt.Errorf("%s says that it is iptables-%s: reinstall the package iptables; nothing is written, because rules of both variants would be in force", tool.path, found.variant)
+		return version{}, fmt.Errorf("%s says that it is iptables-%s: reinstall the package iptables; nothing is written, "+
+			"because rules of both variants would be in force", tool.path, found.variant)
 	}
 	return found, nil
 }

@@ -23,22 +23,25 @@ type matchProbe struct {
 // abilityProbes returns one rule per match to probe, and a plain rule whose refusal is not about
 // a match.
 func abilityProbes(o render.Options) (plain netfilter.Rule, list []matchProbe) {
-	const comment = "gridproxy asks what this kernel can do"
+	plain = netfilter.Rule{Comment: "gridproxy asks what this kernel can do", Target: netfilter.TargetReturn}
+	statistic, recent, sctp, ipvs, set := plain, plain, plain, plain, plain
+	statistic.Probability = netfilter.Probability(2)
+	recent.Recent = netfilter.Recent{Name: netfilter.ChainScratch, Op: netfilter.RecentCheck, Seconds: 1, Reap: true}
+	sctp.Proto, sctp.DstPort = netfilter.SCTP, 1
 	list = []matchProbe{
-		{func(l *lacks) *bool { return &l.statistic }, netfilter.Rule{Comment: comment, Probability: netfilter.Probability(2), Target: netfilter.TargetReturn}},
-		{func(l *lacks) *bool { return &l.recent }, netfilter.Rule{
-			Comment: comment, Target: netfilter.TargetReturn,
-			Recent: netfilter.Recent{Name: netfilter.ChainScratch, Op: netfilter.RecentCheck, Seconds: 1, Reap: true},
-		}},
-		{func(l *lacks) *bool { return &l.sctp }, netfilter.Rule{Comment: comment, Proto: netfilter.SCTP, DstPort: 1, Target: netfilter.TargetReturn}},
+		{func(l *lacks) *bool { return &l.statistic }, statistic},
+		{func(l *lacks) *bool { return &l.recent }, recent},
+		{func(l *lacks) *bool { return &l.sctp }, sctp},
 	}
 	if o.IPVS { // otherwise the probe would load a module that is not needed
-		list = append(list, matchProbe{func(l *lacks) *bool { return &l.ipvs }, netfilter.Rule{Comment: comment, IPVS: true, Target: netfilter.TargetReturn}})
+		ipvs.IPVS = true
+		list = append(list, matchProbe{func(l *lacks) *bool { return &l.ipvs }, ipvs})
 	}
 	if o.LocalDNS.IsValid() { // the set exists, if this kernel has sets: the caller of Sync creates it before
-		list = append(list, matchProbe{func(l *lacks) *bool { return &l.set }, netfilter.Rule{Comment: comment, MatchSet: netfilter.SetMatch{Name: netfilter.SetName(o.Family, netfilter.SetLocalDNS), Fields: "dst,dst"}, Target: netfilter.TargetReturn}})
+		set.MatchSet = netfilter.SetMatch{Name: netfilter.SetName(o.Family, netfilter.SetLocalDNS), Fields: "dst,dst"}
+		list = append(list, matchProbe{func(l *lacks) *bool { return &l.set }, set})
 	}
-	return netfilter.Rule{Comment: comment, Target: netfilter.TargetReturn}, list
+	return plain, list
 }
 
 // probeInput puts rules into the scratch chain of nat.

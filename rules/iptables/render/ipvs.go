@@ -14,7 +14,8 @@ func (o Options) inSet(name string) netfilter.SetMatch {
 // node's own packets to a cluster IP have that same address as their source, whatever the detector
 // says, and would get no answer.
 func ipvsServicesRules(o Options) []netfilter.Rule {
-	masquerade := jumpTo(netfilter.Rule{Comment: "kubernetes cluster IPs, masquerade", MatchSet: o.inSet(netfilter.SetClusterIP)}, o.Names.Chain(netfilter.ChainMarkMasq))
+	mark := o.Names.Chain(netfilter.ChainMarkMasq)
+	masquerade := jumpTo(netfilter.Rule{Comment: "kubernetes cluster IPs, masquerade", MatchSet: o.inSet(netfilter.SetClusterIP)}, mark)
 	list := []netfilter.Rule{jumpTo(netfilter.Rule{
 		Comment: "kubernetes services that a virtual server cannot serve alone", MatchSet: o.inSet(netfilter.SetChains),
 	}, o.Names.Chain(netfilter.ChainIPVSChains))}
@@ -24,7 +25,7 @@ func ipvsServicesRules(o Options) []netfilter.Rule {
 	own := masquerade
 	own.Comment, own.SrcLocal = "kubernetes cluster IPs, masquerade LOCAL traffic", true
 	return append(list, own,
-		jumpTo(netfilter.Rule{Comment: "kubernetes external addresses, masquerade", MatchSet: o.inSet(netfilter.SetExternalIP)}, o.Names.Chain(netfilter.ChainMarkMasq)))
+		jumpTo(netfilter.Rule{Comment: "kubernetes external addresses, masquerade", MatchSet: o.inSet(netfilter.SetExternalIP)}, mark))
 }
 
 // ipvsFilterRules reject packets to a virtual server's address without a matching server, so that
