@@ -123,7 +123,8 @@ func wantOrder(t *testing.T, inputs []string, small, large []*rules.Service) {
 	entered := map[string]bool{}
 	for _, input := range inputs {
 		for line := range strings.Lines(input) {
-			if _, chain, found := strings.Cut(line, " -j KUBE-SVC-"); found && (strings.HasPrefix(line, "-A KUBE-SERVICES") || strings.HasPrefix(line, "-I KUBE-SERVICES")) {
+			isEntry := strings.HasPrefix(line, "-A KUBE-SERVICES") || strings.HasPrefix(line, "-I KUBE-SERVICES")
+			if _, chain, found := strings.Cut(line, " -j KUBE-SVC-"); found && isEntry {
 				entered["KUBE-SVC-"+strings.TrimSpace(chain)] = true
 			}
 		}

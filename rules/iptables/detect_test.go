@@ -29,7 +29,8 @@ func TestDetectVariant(t *testing.T) {
 		{"a proxy in both", "iptables-nft -t nat -N KUBE-SERVICES; iptables-legacy -t nat -N KUBE-SERVICES", netfilter.VariantNFT},
 		{"hint before a proxy", "iptables-nft -t mangle -N KUBE-IPTABLES-HINT; iptables-legacy -t nat -N KUBE-SERVICES", netfilter.VariantNFT},
 		{"canary before a proxy", "iptables-nft -t mangle -N KUBE-KUBELET-CANARY; iptables-legacy -t nat -N KUBE-SERVICES", netfilter.VariantNFT},
-		{"chains of older kubelets", "iptables-legacy -t nat -N KUBE-MARK-MASQ; iptables-legacy -t nat -N KUBE-POSTROUTING; iptables-legacy -t nat -N KUBE-MARK-DROP", netfilter.VariantNFT},
+		{"chains of older kubelets", "iptables-legacy -t nat -N KUBE-MARK-MASQ; iptables-legacy -t nat -N KUBE-POSTROUTING; iptables-legacy -t nat -N KUBE-MARK-DROP",
+			netfilter.VariantNFT},
 		{"a trial beside a proxy", "iptables-nft -t nat -N GRID-SERVICES; iptables-legacy -t nat -N KUBE-SERVICES", netfilter.VariantLegacy},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

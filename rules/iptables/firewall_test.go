@@ -29,7 +29,8 @@ func TestGuardWithSurplusJumps(t *testing.T) {
 	if err := b.Guard(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if text := run(t, "iptables-nft-save -t filter"); strings.Count(text, "-A INPUT -j KUBE-FIREWALL\n") != 2 || !strings.Contains(text, "-A OUTPUT -j KUBE-FIREWALL\n") {
+	text := run(t, "iptables-nft-save -t filter")
+	if strings.Count(text, "-A INPUT -j KUBE-FIREWALL\n") != 2 || !strings.Contains(text, "-A OUTPUT -j KUBE-FIREWALL\n") {
 		t.Errorf("want both jumps in INPUT, and one in OUTPUT:\n%s", text)
 	}
 }

@@ -70,7 +70,8 @@ func TestNativeRuleIsNoEmptyTable(t *testing.T) {
 		if strings.Contains(log.String(), "repaired rules that another process changed") || strings.Count(log.String(), "level=ERROR") != 1 {
 			t.Errorf("want one error, and nothing about a repair:\n%s", log.String())
 		}
-		for _, want := range []string{"table nat of " + f.String(), "chain POSTROUTING", "nft add table " + nftFamily(f) + " NAME", "nft delete rule " + nftTable(f, "nat") + " POSTROUTING handle "} {
+		for _, want := range []string{"table nat of " + f.String(), "chain POSTROUTING", "nft add table " + nftFamily(f) + " NAME",
+			"nft delete rule " + nftTable(f, "nat") + " POSTROUTING handle "} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("the log does not say %q:\n%s", want, log.String())
 			}
@@ -274,7 +275,8 @@ func TestCleanupReadsBack(t *testing.T) {
 		if err == nil {
 			t.Fatal("chains were left, and cleaning up succeeded")
 		}
-		for _, want := range []string{"chains of ours are left, nat/KUBE-", "table nat", "chain POSTROUTING", "nft delete rule " + nftTable(f, "nat") + " POSTROUTING handle "} {
+		for _, want := range []string{"chains of ours are left, nat/KUBE-", "table nat", "chain POSTROUTING",
+			"nft delete rule " + nftTable(f, "nat") + " POSTROUTING handle "} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v does not say %q", err, want)
 			}
@@ -312,7 +314,8 @@ func TestCleanupWithoutTools(t *testing.T) {
 		linksTo(t, otherVariant(v), netfilter.IPv4)(netfilter.IPv6)
 		linked := os.Getenv("PATH")
 		err := b.Cleanup(t.Context())
-		if err == nil || !strings.Contains(err.Error(), toolName(v, f, "-save")+" and "+toolName(v, f, "-restore")) || !strings.Contains(err.Error(), "not installed") {
+		tools := toolName(v, f, "-save") + " and " + toolName(v, f, "-restore")
+		if err == nil || !strings.Contains(err.Error(), tools) || !strings.Contains(err.Error(), "not installed") {
 			t.Errorf("rules of a variant without tools were left: %v", err)
 		}
 		t.Setenv("PATH", path)

@@ -53,40 +53,47 @@ func doublingTree(depth int) string {
 
 // TestTraceModel has cases that random Rulesets do not reach.
 func TestTraceModel(t *testing.T) {
+	const dnat = "-p tcp -j DNAT --to-destination "
 	nat := func(rules string) string {
 		return "*nat\n:PREROUTING ACCEPT [0:0]\n:A - [0:0]\n:B - [0:0]\n:POSTROUTING ACCEPT [0:0]\n" + rules + "COMMIT\n"
 	}
 	for _, tc := range []struct{ name, text, want, problem string }{
 		{"nothing there", "", "accept 10.0.0.1:80 1", ""},
-		{"RETURN goes back to the caller", nat("-A PREROUTING -j A\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n-A A -j RETURN\n-A A -p tcp -j DNAT --to-destination 10.8.8.8:8\n"),
+		{"RETURN goes back to the caller", nat("-A PREROUTING -j A\n-A PREROUTING " + dnat + "10.9.9.9:9\n-A A -j RETURN\n-A A " + dnat + "10.8.8.8:8\n"),
 			"accept 10.9.9.9:9 1", ""},
-		{"a branch that returns", nat("-A PREROUTING -j A\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n" +
-			"-A A -m statistic --mode random --probability 0.25 -j RETURN\n-A A -p tcp -j DNAT --to-destination 10.8.8.8:8\n"),
+		{"a branch that returns", nat("-A PREROUTING -j A\n-A PREROUTING " + dnat + "10.9.9.9:9\n" +
+			"-A A -m statistic --mode random --probability 0.25 -j RETURN\n-A A " + dnat + "10.8.8.8:8\n"),
 			"accept 10.8.8.8:8 3/4\naccept 10.9.9.9:9 1/4", ""},
-		{"equal ends are merged", nat("-A PREROUTING -m statistic --mode random --probability 0.5 -j A\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n" +
-			"-A A -p tcp -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.9.9.9:9 1", ""},
+		{"equal ends are merged", nat("-A PREROUTING -m statistic --mode random --probability 0.5 -j A\n-A PREROUTING " + dnat + "10.9.9.9:9\n" +
+			"-A A " + dnat + "10.9.9.9:9\n"), "accept 10.9.9.9:9 1", ""},
 		{"ends of unlike depth are merged", nat("-A PREROUTING -p tcp -m statistic --mode random --probability 0.5 -j DNAT --to-destination 10.9.9.9:9\n" +
-			"-A PREROUTING -p tcp -m statistic --mode random --probability 0.25 -j DNAT --to-destination 10.8.8.8:8\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n"),
+			"-A PREROUTING -p tcp -m statistic --mode random --probability 0.25 -j DNAT --to-destination 10.8.8.8:8\n-A PREROUTING " + dnat + "10.9.9.9:9\n"),
 			"accept 10.8.8.8:8 1/8\naccept 10.9.9.9:9 7/8", ""},
 		{"addrtype", nat("-A PREROUTING -p tcp -m addrtype --dst-type LOCAL -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.0.0.1:80 1", ""},
-		{"ACCEPT ends nat", nat("-A PREROUTING -j ACCEPT\n-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.0.0.1:80 1", ""},
-		{"marks", nat("-A PREROUTING -j MARK --or-mark 0x4000\n-A PREROUTING -j MARK --xor-mark 0x1\n-A POSTROUTING -m mark ! --mark 0x4001/0x4001 -j RETURN\n-A POSTROUTING -j MASQUERADE\n"),
+		{"ACCEPT ends nat", nat("-A PREROUTING -j ACCEPT\n-A PREROUTING " + dnat + "10.9.9.9:9\n"), "accept 10.0.0.1:80 1", ""},
+		{"marks", nat("-A PREROUTING -j MARK --or-mark 0x4000\n-A PREROUTING -j MARK --xor-mark 0x1\n" +
+			"-A POSTROUTING -m mark ! --mark 0x4001/0x4001 -j RETURN\n-A POSTROUTING -j MASQUERADE\n"),
 			"accept 10.0.0.1:80 m 1", ""},
-		{"a mark that was cleared", nat("-A PREROUTING -j MARK --or-mark 0x4000\n-A PREROUTING -j MARK --xor-mark 0x4000\n-A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE\n"),
+		{"a mark that was cleared", nat("-A PREROUTING -j MARK --or-mark 0x4000\n-A PREROUTING -j MARK --xor-mark 0x4000\n" +
+			"-A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE\n"),
 			"accept 10.0.0.1:80 1", ""},
 		{"no list has the source", nat("-A PREROUTING -m recent --rcheck --seconds 9 --reap --name B -j A\n-A PREROUTING -m recent --set --name B -j B\n" +
-			"-A A -p tcp -j DNAT --to-destination 10.8.8.8:8\n-A B -p tcp -j DNAT --to-destination 10.9.9.9:9\n"), "accept 10.9.9.9:9 1", ""},
-		{"others' rules", nat("-A PREROUTING -o eth0 -j ACCEPT\n"), "accept 10.0.0.1:80 1", "nat PREROUTING rule 1 is not understood and taken as not matching: -A PREROUTING -o eth0 -j ACCEPT"},
+			"-A A " + dnat + "10.8.8.8:8\n-A B " + dnat + "10.9.9.9:9\n"), "accept 10.9.9.9:9 1", ""},
+		{"others' rules", nat("-A PREROUTING -o eth0 -j ACCEPT\n"), "accept 10.0.0.1:80 1",
+			"nat PREROUTING rule 1 is not understood and taken as not matching: -A PREROUTING -o eth0 -j ACCEPT"},
 		{"others' rules off the path", nat("-A A -o eth0 -j ACCEPT\n-A PREROUTING -i eth1 -j A\n"), "accept 10.0.0.1:80 1", ""},
-		{"a chain that is not there", "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j KUBE-SERVICES\nCOMMIT\n", "accept 10.0.0.1:80 1", "nat KUBE-SERVICES is jumped to but is not there"},
+		{"a chain that is not there", "*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j KUBE-SERVICES\nCOMMIT\n", "accept 10.0.0.1:80 1",
+			"nat KUBE-SERVICES is jumped to but is not there"},
 		{"a loop", nat("-A PREROUTING -j A\n-A A -j B\n-A B -j A\n"), "", "is reached by more than 64 jumps"},
 		{"a tree without a loop", doublingTree(40), "", "looked at more than"},
 		{"policy", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate INVALID,RELATED,ESTABLISHED -j ACCEPT\nCOMMIT\n", "drop 10.0.0.1:80 1", ""},
 		{"ctstate NEW", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate NEW -j ACCEPT\nCOMMIT\n", "accept 10.0.0.1:80 1", ""},
 		{"ctstate DNAT without", "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate DNAT -j ACCEPT\nCOMMIT\n", "drop 10.0.0.1:80 1", ""},
-		{"ctstate DNAT with", nat("-A PREROUTING -p tcp -j DNAT --to-destination 10.9.9.9:9\n") + "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate DNAT -j ACCEPT\nCOMMIT\n",
+		{"ctstate DNAT with", nat("-A PREROUTING "+dnat+"10.9.9.9:9\n") +
+			"*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m conntrack --ctstate DNAT -j ACCEPT\nCOMMIT\n",
 			"accept 10.9.9.9:9 1", ""},
-		{"routed after nat", nat("-A PREROUTING -p tcp -j DNAT --to-destination 192.168.0.2:9\n-A POSTROUTING -j MASQUERADE\n") + "*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n-A INPUT -d 192.168.0.2 -p tcp -m tcp --dport 9 -i eth0 -j ACCEPT\nCOMMIT\n",
+		{"routed after nat", nat("-A PREROUTING "+dnat+"192.168.0.2:9\n-A POSTROUTING -j MASQUERADE\n") +
+			"*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n-A INPUT -d 192.168.0.2 -p tcp -m tcp --dport 9 -i eth0 -j ACCEPT\nCOMMIT\n",
 			"accept 192.168.0.2:9 1", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -110,7 +117,8 @@ func TestTraceToOneself(t *testing.T) {
 	if len(out.Ends) != 1 || out.Ends[0].Verdict != Rejected {
 		t.Errorf("ends %+v", out.Ends)
 	}
-	if len(out.Paths) != 1 || len(out.Paths[0]) != 1 || out.Paths[0][0] != (Step{netfilter.Filter, "INPUT", 0, "-A INPUT -i lo -p tcp -m tcp --dport 80 -j REJECT"}) {
+	want := Step{netfilter.Filter, "INPUT", 0, "-A INPUT -i lo -p tcp -m tcp --dport 80 -j REJECT"}
+	if len(out.Paths) != 1 || len(out.Paths[0]) != 1 || out.Paths[0][0] != want {
 		t.Errorf("paths %+v", out.Paths)
 	}
 }
@@ -132,19 +140,20 @@ func TestTraceIPVSHooks(t *testing.T) {
 		endpoints := []netip.AddrPort{netip.MustParseAddrPort("10.180.0.1:8080"), netip.MustParseAddrPort("192.168.0.2:8080")}
 		return endpoints, dst == netip.MustParseAddrPort("10.96.0.1:80") && proto == netfilter.TCP
 	}}
-	const drop = "-d 10.180.0.1/32 -j DROP\n"
+	const client, node, drop = "203.0.113.7", "192.168.0.2", "-d 10.180.0.1/32 -j DROP\n"
+	const both = "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"
 	for _, tc := range []struct{ from, text, want string }{
-		{"203.0.113.7", "*filter\n:OUTPUT ACCEPT\n-A OUTPUT " + drop + "COMMIT\n", "accept 192.168.0.2:8080 1/2; drop 10.180.0.1:8080 1/2"},
-		{"203.0.113.7", "*filter\n:INPUT ACCEPT\n-A INPUT " + drop + "-A INPUT -d 192.168.0.2/32 -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"203.0.113.7", "*filter\n:INPUT ACCEPT\n-A INPUT -d 10.96.0.1/32 -j DROP\nCOMMIT\n", "drop 10.96.0.1:80 1"},
-		{"203.0.113.7", "*filter\n:FORWARD ACCEPT\n-A FORWARD -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"203.0.113.7", "*nat\n:POSTROUTING ACCEPT\n-A POSTROUTING -m ipvs --ipvs -j MASQUERADE\nCOMMIT\n", "accept 10.180.0.1:8080 m 1/2; accept 192.168.0.2:8080 1/2"},
-		{"203.0.113.7", "*filter\n:OUTPUT ACCEPT\n-A OUTPUT -i eth0 -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"192.168.0.2", "*filter\n:INPUT ACCEPT\n-A INPUT -d 192.168.0.2/32 -i lo -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; drop 192.168.0.2:8080 1/2"},
-		{"192.168.0.2", "*filter\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.96.0.1/32 -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"192.168.0.2", "*nat\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.180.0.1/32 -p tcp -j DNAT --to-destination 10.9.9.9:9\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; accept 192.168.0.2:8080 1/2"},
-		{"192.168.0.2", "*nat\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.96.0.1/32 -p tcp -j DNAT --to-destination 10.9.9.9:9\nCOMMIT\n", "accept 10.9.9.9:9 1"},
-		{"192.168.0.2", "*nat\n:POSTROUTING ACCEPT\n-A POSTROUTING -m ipvs --ipvs -j MASQUERADE\nCOMMIT\n", "accept 10.180.0.1:8080 m 1/2; accept 192.168.0.2:8080 m 1/2"},
+		{client, "*filter\n:OUTPUT ACCEPT\n-A OUTPUT " + drop + "COMMIT\n", "accept 192.168.0.2:8080 1/2; drop 10.180.0.1:8080 1/2"},
+		{client, "*filter\n:INPUT ACCEPT\n-A INPUT " + drop + "-A INPUT -d 192.168.0.2/32 -j DROP\nCOMMIT\n", both},
+		{client, "*filter\n:INPUT ACCEPT\n-A INPUT -d 10.96.0.1/32 -j DROP\nCOMMIT\n", "drop 10.96.0.1:80 1"},
+		{client, "*filter\n:FORWARD ACCEPT\n-A FORWARD -j DROP\nCOMMIT\n", both},
+		{client, "*nat\n:POSTROUTING ACCEPT\n-A POSTROUTING -m ipvs --ipvs -j MASQUERADE\nCOMMIT\n", "accept 10.180.0.1:8080 m 1/2; accept 192.168.0.2:8080 1/2"},
+		{client, "*filter\n:OUTPUT ACCEPT\n-A OUTPUT -i eth0 -j DROP\nCOMMIT\n", both},
+		{node, "*filter\n:INPUT ACCEPT\n-A INPUT -d 192.168.0.2/32 -i lo -j DROP\nCOMMIT\n", "accept 10.180.0.1:8080 1/2; drop 192.168.0.2:8080 1/2"},
+		{node, "*filter\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.96.0.1/32 -j DROP\nCOMMIT\n", both},
+		{node, "*nat\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.180.0.1/32 -p tcp -j DNAT --to-destination 10.9.9.9:9\nCOMMIT\n", both},
+		{node, "*nat\n:OUTPUT ACCEPT\n-A OUTPUT -d 10.96.0.1/32 -p tcp -j DNAT --to-destination 10.9.9.9:9\nCOMMIT\n", "accept 10.9.9.9:9 1"},
+		{node, "*nat\n:POSTROUTING ACCEPT\n-A POSTROUTING -m ipvs --ipvs -j MASQUERADE\nCOMMIT\n", "accept 10.180.0.1:8080 m 1/2; accept 192.168.0.2:8080 m 1/2"},
 	} {
 		out := With(parsed(t, tc.text), server, packetOf(tc.from, "10.96.0.1:80"))
 		if got := endsText(out, "; "); got != tc.want || len(out.Problems) > 0 {
