@@ -30,48 +30,38 @@ func BenchmarkSync(b *testing.B) {
 				}
 			})
 			generation := 0
-			b.Run("endpoint", func(b *testing.B) {
-				enter(b, ns)
-				for range b.N {
-					generation = 1 - generation
-					list = slices.Clone(list)
-					list[17] = service(17, 2, generation)
-					mustSync(b, backend, ruleset(list), false)
-				}
-			})
-			b.Run("add+remove", func(b *testing.B) {
-				enter(b, ns)
-				for range b.N {
-					mustSync(b, backend, ruleset(append(slices.Clone(list), service(n, 2, 0))), false)
-					mustSync(b, backend, ruleset(list), false)
-				}
-			})
-			b.Run("add", func(b *testing.B) {
-				enter(b, ns)
-				for range b.N {
-					list = append(slices.Clone(list), service(len(list), 2, 0))
-					mustSync(b, backend, ruleset(list), false)
-				}
-			})
-			b.Run("nothing", func(b *testing.B) {
-				enter(b, ns)
-				for range b.N {
-					mustSync(b, backend, ruleset(list), false)
-				}
-			})
-			b.Run("verify-at-rest", func(b *testing.B) {
-				enter(b, ns)
-				for range b.N {
-					mustSync(b, backend, ruleset(list), true)
-				}
-			})
-			b.Run("verify-read", func(b *testing.B) {
-				enter(b, ns)
-				for range b.N {
-					run(b, fmt.Sprintf("iptables-%s -t nat -N X; iptables-%s -t nat -X X", v, v)) // another process writes
-					if c := mustSync(b, backend, ruleset(list), true); !c.Verified || c.Chains != 0 {
-						b.Fatal(c)
+			step := func(name string, do func(*testing.B)) {
+				b.Run(name, func(b *testing.B) {
+					enter(b, ns)
+					for range b.N {
+						do(b)
 					}
+				})
+			}
+			step("endpoint", func(b *testing.B) {
+				generation = 1 - generation
+				list = slices.Clone(list)
+				list[17] = service(17, 2, generation)
+				mustSync(b, backend, ruleset(list), false)
+			})
+			step("add+remove", func(b *testing.B) {
+				mustSync(b, backend, ruleset(append(slices.Clone(list), service(n, 2, 0))), false)
+				mustSync(b, backend, ruleset(list), false)
+			})
+			step("add", func(b *testing.B) {
+				list = append(slices.Clone(list), service(len(list), 2, 0))
+				mustSync(b, backend, ruleset(list), false)
+			})
+			step("nothing", func(b *testing.B) {
+				mustSync(b, backend, ruleset(list), false)
+			})
+			step("verify-at-rest", func(b *testing.B) {
+				mustSync(b, backend, ruleset(list), true)
+			})
+			step("verify-read", func(b *testing.B) {
+				run(b, fmt.Sprintf("iptables-%s -t nat -N X; iptables-%s -t nat -X X", v, v)) // another process writes
+				if c := mustSync(b, backend, ruleset(list), true); !c.Verified || c.Chains != 0 {
+					b.Fatal(c)
 				}
 			})
 		})
