@@ -141,6 +141,8 @@ func endpointComments(input string) (n int) {
 	return n
 }
 
+// TestManyAtOnce: the number of restores depends on the new chains, not on the Services. Many
+// entries are not deleted one by one.
 func TestManyAtOnce(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
@@ -149,8 +151,12 @@ func TestManyAtOnce(t *testing.T) {
 		many := services(createMax+5, 1) // of two chains each
 		mustSync(t, b, ruleset(many), false)
 		pieces := map[netfilter.Variant]int{netfilter.VariantNFT: 3, netfilter.VariantLegacy: 1}
-		if inputs := sent.take(); len(inputs) != pieces[v] {
+		inputs := sent.take()
+		if len(inputs) != pieces[v] {
 			t.Errorf("%d new Services took %d restores, want %d", len(many), len(inputs), pieces[v])
+		}
+		if v == netfilter.VariantNFT {
+			wantBatches(t, inputs)
 		}
 		wantEqual(t, t, b, ruleset(many))
 		mustSync(t, b, ruleset(many[:5]), false)
