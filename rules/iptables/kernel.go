@@ -24,8 +24,8 @@ type kernel struct {
 	save    saver
 }
 
-// findKernel finds the tools of one family and variant, and checks them without reading rules; see
-// outcomeOf for errors.
+// findKernel finds the tools of one family and variant, and checks them without reading rules.
+// See outcomeOf for errors.
 func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*kernel, error) {
 	paths, files, err := resolveTools(v, f)
 	if err != nil {
@@ -50,8 +50,8 @@ func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*
 	}, nil
 }
 
-// probe checks that the tools can read table nat. It waits for the lock as long as a restore does.
-// An UnreadableError means that the tools work, but not with the content of the table.
+// probe checks that the tools can read table nat. It waits for the lock as long as a restore
+// does. An UnreadableError means that they work, but not with the content of the table.
 func (k *kernel) probe(ctx context.Context) error {
 	ctx, cancel := inTime(ctx, readTimeout)
 	defer cancel()

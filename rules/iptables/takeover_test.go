@@ -19,8 +19,8 @@ import (
 )
 
 // kubeProxyRules returns a file of testdata. kube-proxy.rules is how kube-proxy writes three
-// Services: its own comments, order of matches and order of Services, no comments in the endpoints'
-// chains, and its canary.
+// Services: its own comments, order of matches and order of Services, no comments in the
+// endpoints' chains, and its canary.
 func kubeProxyRules(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + file)

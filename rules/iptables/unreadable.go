@@ -49,8 +49,8 @@ func unreadableTables(err error) []netfilter.Table {
 	return all
 }
 
-// unprintable returns the error of a table that iptables-nft calls incompatible. It names the rule
-// that is the cause.
+// unprintable returns the error of a table that iptables-nft calls incompatible. It names the
+// rule that is the cause.
 func (s saver) unprintable(t netfilter.Table) error {
 	family := nftFamily(s.family)
 	remedy := fmt.Sprintf("; put native nftables rules into a table of their own (nft add table %s NAME)", family)

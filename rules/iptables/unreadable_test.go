@@ -229,8 +229,8 @@ func TestLocalhostNodePortsOverAnUnreadableTable(t *testing.T) {
 }
 
 // TestEmptyOutputIsBelievedOnlyWithoutTheTable: if nothing is printed, the kernel is asked whether
-// the tables exist. No real tool is known to print nothing of a table that exists, so a fake stands
-// in.
+// the tables exist. No real tool is known to print nothing of a table that exists, so a fake
+// stands in.
 func TestEmptyOutputIsBelievedOnlyWithoutTheTable(t *testing.T) {
 	silent := program(t, t.TempDir(), "silent", "exit 0")
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
