@@ -220,7 +220,7 @@ func (b *Backend) syncOne(ctx context.Context, k *openFamily, want rules.Ruleset
 		err = k.refresh(ctx)
 	}
 	if err == nil {
-		o := b.config.options(f, k.kernel.version.randomFully(), b.acct)
+		o := b.config.options(f, k.kernel.random, b.acct)
 		c, err = k.refusals.Sync(ctx, render.Desired{Rules: want, Options: o.For(want)}, verify)
 	}
 	if err != nil {

@@ -19,6 +19,7 @@ type kernel struct {
 	variant netfilter.Variant
 	files   toolFiles // the programs as they were probed; nil = never checked again
 	version version
+	random  bool     // MASQUERADE has --random-fully
 	command command  // for single rules and probes
 	restore restorer // for everything else
 	save    saver
@@ -44,6 +45,7 @@ func findKernel(ctx context.Context, v netfilter.Variant, f netfilter.Family) (*
 		variant: v,
 		files:   files,
 		version: version,
+		random:  version.randomFully(),
 		command: tool,
 		restore: restorer{path: paths["-restore"]},
 		save:    saver{path: paths["-save"], variant: v, family: f},
