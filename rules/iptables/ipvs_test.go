@@ -122,15 +122,20 @@ func ipvsTamperings(f netfilter.Family) []tampering {
 	set := netfilter.SetName(f, netfilter.SetClusterIP)
 	return []tampering{
 		{name: "the chains' jump deleted", do: "$N -D KUBE-SERVICES 1", want: []string{"nat/KUBE-SERVICES"}, removed: true},
-		{name: "rules in another order", do: "$N -D KUBE-SERVICES 1; $N -A KUBE-SERVICES -m set --match-set " + netfilter.SetName(f, netfilter.SetChains) + " dst,dst -j KUBE-IPVS-CHAINS", want: []string{"nat/KUBE-SERVICES"}, removed: true},
+		{name: "rules in another order", do: "$N -D KUBE-SERVICES 1; $N -A KUBE-SERVICES -m set --match-set " +
+			netfilter.SetName(f, netfilter.SetChains) + " dst,dst -j KUBE-IPVS-CHAINS", want: []string{"nat/KUBE-SERVICES"}, removed: true},
 		{name: "another set", do: "$N -R KUBE-SERVICES 2 -m set --match-set " + set + " src,dst -j KUBE-MARK-MASQ", want: []string{"nat/KUBE-SERVICES"}},
 		{name: "the hairpin deleted", do: "$N -D KUBE-POSTROUTING 1", want: []string{"nat/KUBE-POSTROUTING"}, removed: true},
 		{name: "an entry added", do: "$N -I KUBE-IPVS-CHAINS -p tcp -j KUBE-MARK-MASQ", want: []string{"nat/KUBE-IPVS-CHAINS"}},
 		{name: "the chains flushed", do: "$N -F KUBE-IPVS-CHAINS", want: []string{"nat/KUBE-IPVS-CHAINS"}, removed: true},
 		{name: "the filter flushed", do: "$T -F KUBE-IPVS-FILTER", want: []string{"filter/KUBE-IPVS-FILTER"}, removed: true},
-		{name: "the filter's jump not last", do: "$T -D KUBE-EXTERNAL-SERVICES 3; $T -I KUBE-EXTERNAL-SERVICES -j KUBE-IPVS-FILTER", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}, removed: true},
-		{name: "the NodePort jump not last", do: "$N -D KUBE-IPVS-CHAINS 3; $N -I KUBE-IPVS-CHAINS -m addrtype --dst-type LOCAL " + loopbackToo(f) + " -j KUBE-NODEPORTS", want: []string{"nat/KUBE-IPVS-CHAINS"}, removed: true},
-		{name: "more jumps than are deleted from a chain of ours", do: "$T -A INPUT -p udp --dport 53 -j ACCEPT; { echo '*filter'; for i in $(seq 70); do echo '-I INPUT -j KUBE-IPVS-FILTER'; done; echo COMMIT; } | $R --noflush", want: []string{"filter/INPUT"}, undo: "$T -D INPUT -p udp --dport 53 -j ACCEPT"},
+		{name: "the filter's jump not last", do: "$T -D KUBE-EXTERNAL-SERVICES 3; $T -I KUBE-EXTERNAL-SERVICES -j KUBE-IPVS-FILTER",
+			want: []string{"filter/KUBE-EXTERNAL-SERVICES"}, removed: true},
+		{name: "the NodePort jump not last", do: "$N -D KUBE-IPVS-CHAINS 3; $N -I KUBE-IPVS-CHAINS -m addrtype --dst-type LOCAL " +
+			loopbackToo(f) + " -j KUBE-NODEPORTS", want: []string{"nat/KUBE-IPVS-CHAINS"}, removed: true},
+		{name: "more jumps than are deleted from a chain of ours", do: "$T -A INPUT -p udp --dport 53 -j ACCEPT; " +
+			"{ echo '*filter'; for i in $(seq 70); do echo '-I INPUT -j KUBE-IPVS-FILTER'; done; echo COMMIT; } | $R --noflush",
+			want: []string{"filter/INPUT"}, undo: "$T -D INPUT -p udp --dport 53 -j ACCEPT"},
 		{name: "the filter's jump deleted", do: "$T -D KUBE-EXTERNAL-SERVICES 3", want: []string{"filter/KUBE-EXTERNAL-SERVICES"}, removed: true},
 		{name: "a jump to the filter", do: "$T -I INPUT -j KUBE-IPVS-FILTER", want: []string{"filter/INPUT"}},
 		{name: "a chain of kube-proxy's", do: "$N -N KUBE-LOAD-BALANCER; $N -I OUTPUT -j KUBE-LOAD-BALANCER", want: []string{"nat/KUBE-LOAD-BALANCER", "nat/OUTPUT"}},

@@ -52,7 +52,8 @@ func TestSideBySide(t *testing.T) {
 		}
 		wantTrial(t, true, theirs, v, f, theirRules)
 		wantTrial(t, false, ours, v, f, ourRules)
-		run(t, strings.ReplaceAll("$N -F GRID-SERVICES; $N -F GRID-MARK-MASQ; $N -D PREROUTING -m comment --comment \"kubernetes service portals\" -j GRID-SERVICES", "$N", tool+" -t nat"))
+		run(t, strings.ReplaceAll("$N -F GRID-SERVICES; $N -F GRID-MARK-MASQ; "+
+			"$N -D PREROUTING -m comment --comment \"kubernetes service portals\" -j GRID-SERVICES", "$N", tool+" -t nat"))
 		if c := mustSync(t, ours, ourRules, true); c.Repaired != 3 {
 			t.Errorf("three chains were tampered with: %+v", c)
 		}

@@ -17,7 +17,8 @@ func shadowed(t *testing.T, v netfilter.Variant, f netfilter.Family, rs rules.Ru
 	t.Helper()
 	mustBePrivate(t)
 	before := everything(t, v, f)
-	s, err := NewShadow(t.Context(), Config{Variant: v, Families: []netfilter.Family{f}, MasqueradeBit: 14, Log: slog.New(slog.NewTextHandler(testWriter{t}, nil))})
+	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	s, err := NewShadow(t.Context(), Config{Variant: v, Families: []netfilter.Family{f}, MasqueradeBit: 14, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

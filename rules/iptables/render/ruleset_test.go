@@ -233,7 +233,9 @@ func TestNFAcct(t *testing.T) {
 // TestHealthChecks: opened in their own family, once for each port of the Service.
 func TestHealthChecks(t *testing.T) {
 	rs := rules.Ruleset{
-		Services: []*rules.Service{{Name: portName("ns/a", "TCP")}, {Name: portName("ns/svc:p", "TCP")}, {Name: portName("ns/svc:q", "UDP")}, {Name: portName("ns/svc2", "TCP")}},
+		Services: []*rules.Service{
+			{Name: portName("ns/a", "TCP")}, {Name: portName("ns/svc:p", "TCP")}, {Name: portName("ns/svc:q", "UDP")}, {Name: portName("ns/svc2", "TCP")},
+		},
 		HealthChecks: []rules.HealthCheck{
 			{Service: portName("ns/svc", "").NamespacedName, Port: 31000},
 			{Service: portName("ns/svc2", "").NamespacedName, Port: 31001, IPv6: true},

@@ -14,7 +14,8 @@ import (
 func TestExternalFrontendsDiffer(t *testing.T) {
 	whole := []rules.Route{{From: rules.Node, Masquerade: rules.Always}, {From: rules.Any}}
 	s := countedService(1, 2, false)
-	ranged := rules.Frontend{Addr: netip.MustParseAddrPort("10.97.0.1:80"), Kind: rules.LoadBalancer, Allow: []netip.Prefix{loopback(netfilter.IPv4)}, Routes: whole}
+	ranged := rules.Frontend{Addr: netip.MustParseAddrPort("10.97.0.1:80"), Kind: rules.LoadBalancer, Routes: whole}
+	ranged.Allow = []netip.Prefix{loopback(netfilter.IPv4)}
 	served := rules.Frontend{Addr: netip.MustParseAddrPort("0.0.0.0:30001"), Kind: rules.NodePort, Routes: whole[:1]}
 	entry := func(list ...rules.Frontend) []netfilter.Rule {
 		s.Frontends = list
