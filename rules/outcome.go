@@ -42,22 +42,10 @@ func (o Outcome) Synced() bool { return o.Err == nil && o.LeftOut == nil }
 
 // join combines the outcomes of two Backends. A failure counts before a family that is left out.
 func (o Outcome) join(p Outcome) Outcome {
-	if err := either(o.Err, p.Err); err != nil {
+	if err := errors.Join(o.Err, p.Err); err != nil {
 		return Outcome{Err: err}
 	}
-	return Outcome{LeftOut: either(o.LeftOut, p.LeftOut)}
-}
-
-// either joins two errors. A single one is returned unchanged.
-func either(a, b error) error {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	default:
-		return errors.Join(a, b)
-	}
+	return Outcome{LeftOut: errors.Join(o.LeftOut, p.LeftOut)}
 }
 
 // Outcomes is the result of one Sync for each address family, by Family. The zero value says
