@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gridproxy/topology"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Compile decides what the node must enforce.
@@ -36,11 +38,10 @@ func compileView(v topology.View, c Config, m *Memo) Ruleset {
 // facts are what the decision about a Service reads besides the ServicePort. Memo compares them, so
 // the decision must not read anything else.
 type facts struct {
-	masqueradeAll    bool
-	noExternalIPs    bool
-	detector4        bool // this node's Pods can be recognised, by family
-	detector6        bool
-	nodeIP4, nodeIP6 netip.Addr // the node's primary address, by family; loopback while unknown
+	masqueradeAll bool
+	noExternalIPs bool
+	detector      FamilySet     // in which this node's Pods can be recognised
+	nodeIP        [2]netip.Addr // the node's primary address, by family; loopback while unknown
 }
 
 func factsOf(v topology.View, c Config) facts {
@@ -48,25 +49,12 @@ func factsOf(v topology.View, c Config) facts {
 	return facts{
 		masqueradeAll: c.MasqueradeAll,
 		noExternalIPs: c.IgnoreExternalIPs,
-		detector4:     local.Detects(false),
-		detector6:     local.Detects(true),
-		nodeIP4:       cmp.Or(firstOf(v.Self.IPs, false), netip.AddrFrom4([4]byte{127, 0, 0, 1})),
-		nodeIP6:       cmp.Or(firstOf(v.Self.IPs, true), netip.IPv6Loopback()),
+		detector:      FamilySet{local.Detects(false), local.Detects(true)},
+		nodeIP: [2]netip.Addr{
+			cmp.Or(firstOf(v.Self.IPs, false), netip.AddrFrom4([4]byte{127, 0, 0, 1})),
+			cmp.Or(firstOf(v.Self.IPs, true), netip.IPv6Loopback()),
+		},
 	}
-}
-
-func (f facts) detector(ipv6 bool) bool {
-	if ipv6 {
-		return f.detector6
-	}
-	return f.detector4
-}
-
-func (f facts) nodeIP(ipv6 bool) netip.Addr {
-	if ipv6 {
-		return f.nodeIP6
-	}
-	return f.nodeIP4
 }
 
 // firstOf returns the first address of a family, or the zero Addr if addrs has none.
@@ -128,12 +116,17 @@ func firstOfEach(all []netip.Prefix) []netip.Prefix {
 // healthChecks returns the health-check node ports of the Service that has these ports: one for
 // each family of a LoadBalancer with external policy Local (KEP-1669), nil for other Services.
 func healthChecks(ports []*topology.ServicePort) []HealthCheck {
-	if len(ports) == 0 || !topology.ValidPort(ports[0].Service.Spec.HealthCheckNodePort) || !healthChecked(ports[0].Service) {
+	if len(ports) == 0 {
+		return nil
+	}
+	svc := ports[0].Service
+	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal ||
+		!topology.ValidPort(svc.Spec.HealthCheckNodePort) {
 		return nil
 	}
 	var checks []HealthCheck
 	for _, ipv6 := range []bool{false, true} {
-		if !clusterIPOfFamily(ports[0].Service, ipv6).IsValid() {
+		if !clusterIPOfFamily(svc, ipv6).IsValid() {
 			continue
 		}
 		ready := ports[0].ReadyLocal.IPv4
@@ -141,7 +134,7 @@ func healthChecks(ports []*topology.ServicePort) []HealthCheck {
 			ready = ports[0].ReadyLocal.IPv6
 		}
 		checks = append(checks, HealthCheck{
-			Service: ports[0].Name.NamespacedName, IPv6: ipv6, Port: uint16(ports[0].Service.Spec.HealthCheckNodePort), LocalReady: ready,
+			Service: ports[0].Name.NamespacedName, IPv6: ipv6, Port: uint16(svc.Spec.HealthCheckNodePort), LocalReady: ready,
 		})
 	}
 	return checks

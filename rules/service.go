@@ -22,9 +22,9 @@ func compileService(sp *topology.ServicePort, f facts) *Service {
 		Serving:   sp.Serving,
 		Closed:    sp.Closure.Closed(),
 	}
-	for _, ipv6 := range []bool{false, true} {
-		if ip := clusterIPOfFamily(sp.Service, ipv6); ip.IsValid() {
-			c := familyCompiler{port: sp, facts: f, ipv6: ipv6, service: s}
+	for _, family := range Families() {
+		if ip := clusterIPOfFamily(sp.Service, family == IPv6); ip.IsValid() {
+			c := familyCompiler{port: sp, facts: f, family: family, service: s}
 			c.addFrontends(ip)
 		}
 	}
@@ -35,7 +35,7 @@ func compileService(sp *topology.ServicePort, f facts) *Service {
 type familyCompiler struct {
 	port    *topology.ServicePort
 	facts   facts
-	ipv6    bool
+	family  Family
 	service *Service
 
 	cluster, local []netip.AddrPort
@@ -43,8 +43,8 @@ type familyCompiler struct {
 }
 
 func (c *familyCompiler) addFrontends(ip netip.Addr) {
-	c.cluster = c.family(c.port.Cluster)
-	c.local = c.family(c.port.Local)
+	c.cluster = c.endpoints(c.port.Cluster)
+	c.local = c.endpoints(c.port.Local)
 	if !topology.ValidPort(c.port.Port) {
 		return // 65616 is not 80
 	}
@@ -60,7 +60,7 @@ func (c *familyCompiler) addFrontends(ip netip.Addr) {
 		c.add(Frontend{Kind: LoadBalancer, Addr: netip.AddrPortFrom(addr, port), Allow: allow}, routes)
 	}
 	if topology.ValidPort(c.port.NodePort) {
-		c.add(Frontend{Kind: NodePort, Addr: netip.AddrPortFrom(unspecified(c.ipv6), uint16(c.port.NodePort))}, c.externalRoutes)
+		c.add(Frontend{Kind: NodePort, Addr: netip.AddrPortFrom(unspecified(c.family == IPv6), uint16(c.port.NodePort))}, c.externalRoutes)
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *familyCompiler) internalRoutes() ([]Route, Verdict) {
 	switch {
 	case c.facts.masqueradeAll:
 		masquerade = Always
-	case c.facts.detector(c.ipv6):
+	case c.facts.detector[c.family]:
 		masquerade = OffCluster
 	}
 	return []Route{{From: Any, Set: c.set(policy), Masquerade: masquerade}}, Pass
@@ -103,7 +103,7 @@ func (c *familyCompiler) externalRoutes() ([]Route, Verdict) {
 		return []Route{{From: Any, Set: c.set(Cluster), Masquerade: Always}}, Pass
 	}
 	var routes []Route
-	if c.facts.detector(c.ipv6) {
+	if c.facts.detector[c.family] {
 		routes = append(routes, Route{From: Pods, Set: c.set(Cluster), Masquerade: None})
 	}
 	routes = append(routes, Route{From: Node, Set: c.set(Cluster), Masquerade: Always})
@@ -138,14 +138,14 @@ func (c *familyCompiler) sourceRanges(vips []netip.Addr) ([]netip.Prefix, func()
 	for _, text := range c.port.Service.Spec.LoadBalancerSourceRanges {
 		p, err := topology.ParsePrefix(text)
 		unreadable = unreadable || err != nil
-		if err != nil || p.Addr().Is6() != c.ipv6 {
+		if err != nil || FamilyOf(p.Addr()) != c.family {
 			continue
 		}
 		if p.Bits() == 0 {
 			return nil, c.externalRoutes
 		}
 		allow = append(allow, p)
-		node = node || p.Contains(c.facts.nodeIP(c.ipv6))
+		node = node || p.Contains(c.facts.nodeIP[c.family])
 	}
 	if unreadable && len(allow) == 0 {
 		return nil, func() ([]Route, Verdict) { return nil, Drop }
@@ -158,8 +158,9 @@ func (c *familyCompiler) sourceRanges(vips []netip.Addr) ([]netip.Prefix, func()
 	return allow, c.externalRoutes
 }
 
-func (c *familyCompiler) family(all []topology.Endpoint) []netip.AddrPort {
-	of := func(e topology.Endpoint) bool { return e.Addr.Addr().Is6() == c.ipv6 }
+// endpoints returns the addresses and ports of those of the family, sorted by their text.
+func (c *familyCompiler) endpoints(all []topology.Endpoint) []netip.AddrPort {
+	of := func(e topology.Endpoint) bool { return FamilyOf(e.Addr.Addr()) == c.family }
 	count := 0
 	for _, e := range all {
 		if of(e) {
@@ -189,7 +190,7 @@ func (c *familyCompiler) parse(texts []string) []netip.Addr {
 	var out []netip.Addr
 	for _, text := range texts {
 		a, err := topology.ExternalAddr(text)
-		if err == nil && a.Is6() == c.ipv6 && !slices.Contains(out, a) {
+		if err == nil && FamilyOf(a) == c.family && !slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}
@@ -225,12 +226,6 @@ func vips(svc *corev1.Service) []string {
 		}
 	}
 	return out
-}
-
-// healthChecked reports whether the Service has a health-check node port at all.
-func healthChecked(svc *corev1.Service) bool {
-	return svc.Spec.Type == corev1.ServiceTypeLoadBalancer &&
-		svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
 // affinity returns how long a client keeps its endpoint; 0 = no affinity.
