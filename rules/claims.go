@@ -79,14 +79,12 @@ func (k Kind) rank() int {
 
 func compareAges(a, b *Service) int {
 	switch {
-	case a.Created.IsZero() && b.Created.IsZero():
-		return 0
+	case a.Created.IsZero() == b.Created.IsZero():
+		return a.Created.Compare(b.Created)
 	case a.Created.IsZero():
 		return 1
-	case b.Created.IsZero():
-		return -1
 	default:
-		return a.Created.Compare(b.Created)
+		return -1
 	}
 }
 
