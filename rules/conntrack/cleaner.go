@@ -80,7 +80,7 @@ func (s *swept) clean(ctx context.Context, f rules.Family, want rules.Ruleset, v
 	sweep := NewSweep(s.last, want, view, udp, rules.FamilySet{f == rules.IPv4, f == rules.IPv6})
 	var errs []error
 	for _, table := range sweep.Tables() {
-		d, o, err := sweepTable(ctx, sweep, table)
+		d, o, err := sweepTable(ctx, table, sweep.Judge)
 		deleted += d
 		outlived += o
 		errs = append(errs, err)
@@ -109,14 +109,14 @@ func compareServices(a, b *rules.Service) int { return topology.CompareNames(a.N
 
 // sweepTable lists one table and deletes what is stale, again where the listing was
 // interrupted.
-func sweepTable(ctx context.Context, sweep Sweep, table Table) (deleted, outlived int, err error) {
+func sweepTable(ctx context.Context, table Table, judge func(Flow) Verdict) (deleted, outlived int, err error) {
 	for range dumpAttempts {
 		var stale [][]byte
 		outlived = 0
-		err = dump(table, func(e entry) bool {
-			switch sweep.Judge(e.flow) {
+		err = dump(table, func(f Flow, message []byte) bool {
+			switch judge(f) {
 			case Stale:
-				stale = append(stale, bytes.Clone(e.raw))
+				stale = append(stale, bytes.Clone(message))
 			case Outlived:
 				outlived++
 			}
@@ -133,20 +133,7 @@ func sweepTable(ctx context.Context, sweep Sweep, table Table) (deleted, outlive
 
 // EndFlows deletes the flows of a table that are to go, and returns how many did.
 func EndFlows(ctx context.Context, t Table, goes func(Flow) bool) (deleted int, err error) {
-	for range dumpAttempts {
-		var found [][]byte
-		err = dump(t, func(e entry) bool {
-			if goes(e.flow) {
-				found = append(found, bytes.Clone(e.raw))
-			}
-			return ctx.Err() == nil
-		})
-		n, removeErr := removeAll(ctx, t, found)
-		deleted += n
-		if err = errors.Join(err, removeErr, context.Cause(ctx)); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-	}
+	deleted, _, err = sweepTable(ctx, t, func(f Flow) Verdict { return staleIf(goes(f)) })
 	return deleted, err
 }
 

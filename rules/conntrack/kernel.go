@@ -14,27 +14,18 @@ import (
 
 // Attribute numbers of linux/netfilter/nfnetlink_conntrack.h that the library lacks.
 const (
-	ctnetlink           = 1 // NFNL_SUBSYS_CTNETLINK
-	ctaFilter           = 25
-	ctaFilterOrigFlags  = 1
-	filterFlagProtoNum  = 1 << 3
-	sizeofNetfilterHead = nl.SizeofNfgenmsg
+	ctnetlink          = 1 // NFNL_SUBSYS_CTNETLINK
+	ctaFilter          = 25
+	ctaFilterOrigFlags = 1
+	filterFlagProtoNum = 1 << 3
 )
 
-// entry is a flow as the kernel reports it.
-type entry struct {
-	flow Flow
-	raw  []byte // the message, valid until the next one
-}
-
-// dump visits the flows of one table until visit returns false.
-func dump(t Table, visit func(entry) bool) error {
-	return list(t, func(raw []byte) bool {
-		flow, ok := parse(raw)
-		if !ok || flow.Proto != t.Proto {
-			return true
-		}
-		return visit(entry{flow: flow, raw: raw})
+// dump visits the flows of one table until visit returns false. The message that describes a flow
+// is valid until the next one.
+func dump(t Table, visit func(f Flow, message []byte) bool) error {
+	return list(t, func(message []byte) bool {
+		f, ok := parse(message)
+		return !ok || f.Proto != t.Proto || visit(f, message)
 	})
 }
 
@@ -60,7 +51,7 @@ func list(t Table, visit func(raw []byte) bool) error {
 // addresses: the message holds the kernel's id of the entry. It returns false if the entry is gone.
 func remove(t Table, raw []byte) (bool, error) {
 	req := request(t, nl.IPCTNL_MSG_CT_DELETE, unix.NLM_F_ACK)
-	req.AddRawData(raw[sizeofNetfilterHead:])
+	req.AddRawData(raw[nl.SizeofNfgenmsg:])
 	switch _, err := req.Execute(unix.NETLINK_NETFILTER, 0); {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
@@ -100,11 +91,11 @@ func (t Table) String() string {
 
 // parse reads a message of the kernel; false where it holds no flow with ports.
 func parse(raw []byte) (Flow, bool) {
-	if len(raw) < sizeofNetfilterHead {
+	if len(raw) < nl.SizeofNfgenmsg {
 		return Flow{}, false
 	}
 	var f Flow
-	for kind, value := range attributes(raw[sizeofNetfilterHead:]) {
+	for kind, value := range attributes(raw[nl.SizeofNfgenmsg:]) {
 		switch kind {
 		case nl.CTA_TUPLE_ORIG:
 			f.Src, f.Dst, f.Proto = parseTuple(value)

@@ -7,8 +7,6 @@ import (
 	"gridproxy/rules"
 	"gridproxy/topology"
 	"gridproxy/topology/changes"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Verdict is what becomes of a flow.
@@ -34,6 +32,7 @@ type Sweep struct {
 	serving   map[target]set[netip.AddrPort] // of each UDP Frontend: what its flows may go to
 	gone      set[target]                    // UDP Frontends that were swept for last and are no more
 	left      map[target]set[netip.AddrPort] // of each other Frontend: what has left the unit
+	tables    set[Table]                     // of all these
 	nodePorts rules.NodePortScope
 	local     set[netip.Addr]
 	localDNS  []netip.Addr // see rules.LocalDNS
@@ -59,6 +58,7 @@ func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp 
 		serving:   make(map[target]set[netip.AddrPort]),
 		gone:      make(set[target]),
 		left:      make(map[target]set[netip.AddrPort]),
+		tables:    make(set[Table]),
 		nodePorts: want.NodePorts,
 		local:     make(set[netip.Addr], len(view.Self.HostAddrs)),
 		localDNS:  want.LocalDNS.Addrs,
@@ -76,7 +76,7 @@ func NewSweep(old []*rules.Service, want rules.Ruleset, view topology.View, udp 
 
 func (s Sweep) addServing(services []*rules.Service) {
 	for _, service := range services {
-		if service.Name.Protocol == corev1.ProtocolUDP {
+		if isUDP(service) {
 			s.allow(s.serving, service, service.Serving)
 		}
 	}
@@ -86,16 +86,14 @@ func (s Sweep) addServing(services []*rules.Service) {
 // address or port.
 func (s Sweep) addGone(old []*rules.Service) {
 	for _, service := range old {
-		if service.Name.Protocol != corev1.ProtocolUDP {
+		if !isUDP(service) {
 			continue
 		}
 		for _, f := range service.Frontends {
 			t := target{addr: f.Addr, proto: UDP}
-			if !s.looksAt(f) {
-				continue
-			}
-			if _, found := s.serving[t]; !found {
+			if _, found := s.serving[t]; !found && s.looksAt(f) {
 				s.gone[t] = struct{}{}
+				s.tables[t.table()] = struct{}{}
 			}
 		}
 	}
@@ -142,6 +140,7 @@ func (s Sweep) allow(m map[target]set[netip.AddrPort], service *rules.Service, a
 		t := target{addr: f.Addr, proto: Protocol(service.Name.IPProtocol())}
 		if m[t] == nil {
 			m[t] = make(set[netip.AddrPort])
+			s.tables[t.table()] = struct{}{}
 		}
 		for _, a := range addrs {
 			if a.Addr().Is6() == f.Addr.Addr().Is6() {
@@ -154,20 +153,10 @@ func (s Sweep) allow(m map[target]set[netip.AddrPort], service *rules.Service, a
 // Tables returns the parts of the kernel's table that can hold a flow which Judge does not
 // keep, in a fixed order.
 func (s Sweep) Tables() []Table {
-	found := make(map[Table]bool)
-	for t := range s.serving {
-		found[t.table()] = true
-	}
-	for t := range s.gone {
-		found[t.table()] = true
-	}
-	for t := range s.left {
-		found[t.table()] = true
-	}
 	var tables []Table
 	for _, proto := range []Protocol{UDP, TCP, SCTP} {
 		for _, ipv6 := range []bool{false, true} {
-			if t := (Table{IPv6: ipv6, Proto: proto}); found[t] {
+			if t := (Table{IPv6: ipv6, Proto: proto}); s.tables.has(t) {
 				tables = append(tables, t)
 			}
 		}
@@ -188,7 +177,7 @@ func (s Sweep) Judge(f Flow) Verdict {
 	}
 	for _, t := range [...]target{exact, anywhere} {
 		if serving, found := s.serving[t]; found {
-			return verdictIf(!serving.has(f.ReplySrc), Stale)
+			return staleIf(!serving.has(f.ReplySrc))
 		}
 	}
 	for _, t := range [...]target{exact, anywhere} {
@@ -202,9 +191,9 @@ func (s Sweep) Judge(f Flow) Verdict {
 	return Keep
 }
 
-func verdictIf(is bool, v Verdict) Verdict {
-	if is {
-		return v
+func staleIf(stale bool) Verdict {
+	if stale {
+		return Stale
 	}
 	return Keep
 }
