@@ -3,9 +3,10 @@ package dnsredirect
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
+
+	"gridproxy/rules/kernelsocket"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -18,7 +19,7 @@ const loopback = "lo"
 func (r *Redirect) ensureAddress(a netip.Addr) error {
 	link, err := r.links.LinkByName(loopback)
 	if err == nil {
-		err = r.links.AddrAdd(link, onLoopback(a))
+		err = r.links.AddrAdd(link, kernelsocket.HostAddr(a))
 	}
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("adding address %s of the DNS server to interface %s: %w", a, loopback, err)
@@ -43,18 +44,10 @@ func (r *Redirect) hasAddress(a netip.Addr) (bool, error) {
 func (r *Redirect) deleteAddress(a netip.Addr) error {
 	link, err := r.links.LinkByName(loopback)
 	if err == nil {
-		err = r.links.AddrDel(link, onLoopback(a))
+		err = r.links.AddrDel(link, kernelsocket.HostAddr(a))
 	}
 	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 		return fmt.Errorf("deleting address %s of the DNS server from interface %s: %w", a, loopback, err)
 	}
 	return nil
-}
-
-func onLoopback(a netip.Addr) *netlink.Addr {
-	out := &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
-	if a.Is6() {
-		out.Flags = unix.IFA_F_NODAD
-	}
-	return out
 }

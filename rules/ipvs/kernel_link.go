@@ -3,8 +3,9 @@ package ipvs
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
+
+	"gridproxy/rules/kernelsocket"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -59,7 +60,7 @@ func (k *kernel) deleteLink() error {
 // addAddress adds an address to Link, which must exist. One that exists is no error.
 func (k *kernel) addAddress(a netip.Addr) error {
 	k.sent.Addresses++
-	if err := k.links.AddrAdd(k.link, linkAddress(a)); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := k.links.AddrAdd(k.link, kernelsocket.HostAddr(a)); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("adding address %s to link %s: %w", a, Link, err)
 	}
 	return nil
@@ -74,21 +75,11 @@ func (k *kernel) deleteAddress(a netip.Addr) error {
 		return err
 	}
 	k.sent.Addresses++
-	err := k.links.AddrDel(k.link, linkAddress(a))
+	err := k.links.AddrDel(k.link, kernelsocket.HostAddr(a))
 	if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
 		return fmt.Errorf("deleting address %s from link %s: %w", a, Link, err)
 	}
 	return nil
-}
-
-// linkAddress returns an address with the longest prefix. It can be used immediately, without
-// duplicate address detection.
-func linkAddress(a netip.Addr) *netlink.Addr {
-	out := &netlink.Addr{IPNet: &net.IPNet{IP: toIP(a), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
-	if a.Is6() {
-		out.Flags = unix.IFA_F_NODAD
-	}
-	return out
 }
 
 // readAddresses lists the addresses on Link, without link-local ones, which the kernel adds.

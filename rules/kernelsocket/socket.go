@@ -3,10 +3,13 @@ package kernelsocket
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"runtime"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // AnswerLimit is how long the kernel may take for one message. Usually it takes less than a second,
@@ -24,6 +27,16 @@ func Open(family int) (*netlink.Handle, error) {
 		return nil, fmt.Errorf("limiting how long it waits: %w", err)
 	}
 	return h, nil
+}
+
+// HostAddr returns an address with the longest prefix, to add to a link or to delete there. It can
+// be used immediately, without duplicate address detection.
+func HostAddr(a netip.Addr) *netlink.Addr {
+	out := &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
+	if a.Is6() {
+		out.Flags = unix.IFA_F_NODAD
+	}
+	return out
 }
 
 // Guarded runs a call of netlink's ipset functions. They panic on an error that is not a number of
