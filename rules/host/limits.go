@@ -5,8 +5,6 @@ import "time"
 const (
 	// listTriesMax is how often a list is requested that changes while the kernel sends it.
 	listTriesMax = 5
-	// linkNameTimeout bounds asking the kernel for the name of a link.
-	linkNameTimeout = 10 * time.Second
 	// subscribeDelay is the wait before addresses are watched again. It doubles up to
 	// subscribeDelayMax.
 	subscribeDelay    = 100 * time.Millisecond

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"gridproxy/rules/kernelsocket"
+
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -16,14 +18,11 @@ import (
 //
 // The subscription belongs to the network namespace of the calling thread.
 func Watch(ctx context.Context) (<-chan struct{}, error) {
-	links, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	links, err := kernelsocket.Open(unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("opening a netlink socket: %w", err)
 	}
 	context.AfterFunc(ctx, links.Close)
-	if err := links.SetSocketTimeout(linkNameTimeout); err != nil {
-		return nil, fmt.Errorf("limiting how long a netlink socket waits: %w", err)
-	}
 	own := serviceLinkFilter{nameOf: func(index int) (string, error) {
 		link, err := links.LinkByIndex(index)
 		if err != nil {

@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 		"gridproxy/topology/state"},
 	"gridproxy/rules":                  {"gridproxy/topology", "gridproxy/topology/changes", "gridproxy/topology/excerpt"},
 	"gridproxy/rules/rulestest":        {"gridproxy/topology", "gridproxy/rules"},
-	"gridproxy/rules/host":             {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/topology/regularfile"},
+	"gridproxy/rules/host":             {"gridproxy/topology", "gridproxy/topology/regularfile", "gridproxy/rules/kernelsocket"},
 	"gridproxy/rules/netfilter":        {},
 	"gridproxy/rules/netfilter/trace":  {"gridproxy/rules/netfilter"},
 	"gridproxy/rules/iptables":         {"gridproxy/topology", "gridproxy/topology/excerpt", "gridproxy/rules", "gridproxy/rules/host", "gridproxy/rules/iptables/refusal", "gridproxy/rules/iptables/render", "gridproxy/rules/netfilter"},
