@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"gridproxy/rules"
 	"gridproxy/topology"
@@ -23,13 +24,8 @@ type Entry struct {
 }
 
 // String returns the entry as in ipset(8).
-func (e Entry) String() string { return fmt.Sprintf("%s,%s:%d", e.Addr, e.protoName(), Port) }
-
-func (e Entry) protoName() string {
-	if e.Proto == corev1.ProtocolTCP {
-		return "tcp"
-	}
-	return "udp"
+func (e Entry) String() string {
+	return fmt.Sprintf("%s,%s:%d", e.Addr, strings.ToLower(string(e.Proto)), Port)
 }
 
 // Entries returns the entries of the cluster's DNS Service, sorted. A nil Service has none.

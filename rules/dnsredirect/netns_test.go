@@ -217,7 +217,7 @@ func TestPermanent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range machine {
-		name := setName(m.family == netfilter.IPv6)
+		name := setName(rules.Family(m.family))
 		if text := run(t, "ipset", "list", name); strings.Count(text, "timeout 0") != 2 {
 			t.Errorf("entries of %s:\n%s", name, text)
 		}

@@ -66,7 +66,7 @@ func (r *Redirect) Prepare(f rules.Family) error {
 	var errs []error
 	for _, a := range r.config.Addrs {
 		if rules.FamilyOf(a) == f {
-			errs = append(errs, r.ensureSet(a.Is6()), r.ensureAddress(a))
+			errs = append(errs, r.ensureSet(f), r.ensureAddress(a))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -81,7 +81,7 @@ func (r *Redirect) Prepare(f rules.Family) error {
 // families with an error, whose entries may differ from that.
 func (r *Redirect) Lead(entries []Entry, leave rules.FamilySet) (failed rules.FamilySet, err error) {
 	var errs []error
-	for _, f := range []rules.Family{rules.IPv4, rules.IPv6} {
+	for _, f := range rules.Families() {
 		err := r.leadFamily(f, OfFamily(entries, f == rules.IPv6), leave[f])
 		failed[f] = err != nil
 		errs = append(errs, err)
@@ -91,7 +91,7 @@ func (r *Redirect) Lead(entries []Entry, leave rules.FamilySet) (failed rules.Fa
 
 func (r *Redirect) leadFamily(f rules.Family, entries []Entry, leave bool) error {
 	if !r.known[f] {
-		led, err := r.readSet(f == rules.IPv6)
+		led, err := r.readSet(f)
 		if err != nil {
 			return err
 		}
@@ -122,13 +122,13 @@ func (r *Redirect) leadFamily(f rules.Family, entries []Entry, leave bool) error
 // empty, and is no error: the rules go first.
 func (r *Redirect) Remove(removal *rules.Removal) error {
 	var errs []error
-	for _, ipv6 := range []bool{false, true} {
-		exists, err := r.hasSet(ipv6)
+	for _, f := range rules.Families() {
+		exists, err := r.hasSet(f)
 		if exists {
 			removal.Add("ipset", "sets", 1)
 		}
 		if exists && !removal.IsDry() {
-			err = errors.Join(err, r.flushSet(ipv6), r.destroySet(ipv6))
+			err = errors.Join(err, r.flushSet(f), r.destroySet(f))
 		}
 		errs = append(errs, err)
 	}
