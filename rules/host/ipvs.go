@@ -43,17 +43,16 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 	for _, s := range []struct {
 		name, why string
 		keep      bool // any value but 0 will do
-		quiet     bool
 	}{
-		{"expire_quiescent_template", "a client with affinity keeps reaching a real server that drains", false, true},
-		{"conn_reuse_mode", "a client that reuses a source port may reach a real server that drains", true, true},
-		{"expire_nodest_conn", "a connection to a real server that was deleted hangs instead of being refused, and a client that crashed may reach one that drains", false, true},
+		{"expire_quiescent_template", "a client with affinity keeps reaching a real server that drains", false},
+		{"conn_reuse_mode", "a client that reuses a source port may reach a real server that drains", true},
+		{"expire_nodest_conn", "a connection to a real server that was deleted hangs instead of being refused, and a client that crashed may reach one that drains", false},
 	} {
 		if have, err := m.readInt(ipvsDir + s.name); s.keep && err == nil && have != 0 {
 			continue
 		}
 		if err := m.hold(ipvsDir+s.name, 1, withoutIPVS); err != nil {
-			settings.Quiet = settings.Quiet && !s.quiet
+			settings.Quiet = false
 			settings.Warnings = append(settings.Warnings, fmt.Errorf("%w (without it %s)", err, s.why))
 		}
 	}
@@ -76,7 +75,9 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 // after a second. kube-proxy sets conn_reuse_mode to 0 on such kernels, which would send such a
 // client to a real server of weight 0.
 func (m Machine) reuseDelay() error {
-	mode, release := m.reuse()
+	mode, _ := m.readInt(ipvsDir + "conn_reuse_mode") // 0 if it cannot be read
+	text, _ := regularfile.Read(m.path("proc/sys/kernel/osrelease"), settingMax)
+	release := strings.TrimSpace(string(text))
 	var major, minor int
 	n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor)
 	if mode == 0 || n < 2 || major > 5 || major == 5 && minor >= 9 {
@@ -85,14 +86,6 @@ func (m Machine) reuseDelay() error {
 	return fmt.Errorf("kernel %s delays by one second each connection of a client that reuses a source port soon (%s is %d); "+
 		"for clients with many short connections boot Linux 5.9 or later, or a kernel of your distribution that has the fix, or start with %s",
 		release, settingName(ipvsDir+"conn_reuse_mode"), mode, withoutIPVS)
-}
-
-// reuse returns the value of conn_reuse_mode and the kernel's release; 0 and "" if they cannot
-// be read.
-func (m Machine) reuse() (mode int64, release string) {
-	mode, _ = m.readInt(ipvsDir + "conn_reuse_mode")
-	text, _ := regularfile.Read(m.path("proc/sys/kernel/osrelease"), settingMax)
-	return mode, strings.TrimSpace(string(text))
 }
 
 // hold does what set does, then checks that the kernel has the value.

@@ -97,8 +97,7 @@ func killChildren(path string) {
 // parentOf returns the ID of the process that started pid; 0 if pid has ended.
 func parentOf(pid int) int {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, after, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
-	fields := strings.Fields(after) // state, parent
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // state, parent
 	if len(fields) < 2 {
 		return 0
 	}
