@@ -26,11 +26,13 @@ type Server struct {
 	failed  []BindError // by the last Sync
 }
 
-// listener is one open port.
+// listener is one open port, and what answers there.
 type listener struct {
 	net.Listener
-	http  *http.Server
-	ready atomic.Int64
+	port
+	http    *http.Server
+	ready   atomic.Int64
+	healthy func(rules.Family) bool
 }
 
 // New makes a Server without open ports. Each request calls healthy, which reports whether the
@@ -122,9 +124,9 @@ func (s *Server) listen(p port) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{Listener: opened}
+	l := &listener{Listener: opened, port: p, healthy: s.healthy}
 	l.http = &http.Server{
-		Handler:           answer{service: p.service, ready: &l.ready, healthy: func() bool { return s.healthy(p.family()) }},
+		Handler:           l,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    1 << 14,
@@ -179,15 +181,6 @@ func wantedPorts(want rules.Ruleset) []wantedPort {
 	return out
 }
 
-// answer is the response to a load balancer. It has the status, the header
-// X-Load-Balancing-Endpoint-Weight and the body fields that clients of kube-proxy rely on. Every
-// path is answered.
-type answer struct {
-	service types.NamespacedName
-	ready   *atomic.Int64
-	healthy func() bool
-}
-
 type body struct {
 	Service             reference `json:"service"`
 	LocalEndpoints      int64     `json:"localEndpoints"`
@@ -199,8 +192,11 @@ type reference struct {
 	Name      string `json:"name"`
 }
 
-func (a answer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	ready, healthy := a.ready.Load(), a.healthy()
+// ServeHTTP answers a load balancer. The answer has the status, the header
+// X-Load-Balancing-Endpoint-Weight and the body fields that clients of kube-proxy rely on. Every
+// path is answered.
+func (l *listener) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	ready, healthy := l.ready.Load(), l.healthy(l.family())
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -210,7 +206,7 @@ func (a answer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	// An error here is the client's, who is gone.
 	_ = json.NewEncoder(w).Encode(body{
-		Service:        reference{Namespace: a.service.Namespace, Name: a.service.Name},
+		Service:        reference{Namespace: l.service.Namespace, Name: l.service.Name},
 		LocalEndpoints: ready, ServiceProxyHealthy: healthy,
 	})
 }
