@@ -25,7 +25,7 @@ type claimIndex struct {
 type claimedPort struct {
 	port     uint16
 	protocol uint8
-	ipv6     bool
+	family   Family
 }
 
 // contest is all claims to one ClaimKey.
@@ -60,7 +60,7 @@ func newClaimIndex(reserved reserved) *claimIndex {
 func (x *claimIndex) find(k ClaimKey) contest { return x.ports[k.claimedPort()][k.Addr.Addr()] }
 
 func (k ClaimKey) claimedPort() claimedPort {
-	return claimedPort{k.Addr.Port(), k.Protocol, k.Addr.Addr().Is6()}
+	return claimedPort{k.Addr.Port(), k.Protocol, FamilyOf(k.Addr.Addr())}
 }
 
 func (x *claimIndex) set(key ClaimKey, c contest) {
@@ -211,7 +211,7 @@ func (x *claimIndex) lostBy(m *memory) (lost []int, conflicts []AddressConflict)
 func (x *claimIndex) shade(key ClaimKey) {
 	port, addr := key.claimedPort(), key.Addr.Addr()
 	group := x.ports[port]
-	everywhere := unspecified(port.ipv6)
+	everywhere := port.family.Unspecified()
 	nodePort := group[everywhere].holder.isNodePort()
 	update := func(a netip.Addr) {
 		k := ClaimKey{netip.AddrPortFrom(a, port.port), port.protocol}

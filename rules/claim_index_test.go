@@ -57,7 +57,7 @@ func claimsFromScratch(services []*Service, reserved reserved) (lost [][]int, co
 		}
 	}
 	for key, holder := range holders {
-		nodePort := ClaimKey{netip.AddrPortFrom(unspecified(key.Addr.Addr().Is6()), key.Addr.Port()), key.Protocol}
+		nodePort := ClaimKey{netip.AddrPortFrom(FamilyOf(key.Addr.Addr()).Unspecified(), key.Addr.Port()), key.Protocol}
 		if p, found := holders[nodePort]; found && claimOf(p).Kind == NodePort && claimOf(holder).Kind != NodePort {
 			shadowing = append(shadowing, key)
 		}

@@ -205,16 +205,9 @@ func reserve(apiServers []netip.AddrPort, host, localDNS []netip.Addr) reserved 
 	all := slices.Clone(apiServers)
 	for _, a := range apiServers {
 		if slices.Contains(host, a.Addr()) {
-			all = append(all, netip.AddrPortFrom(unspecified(a.Addr().Is6()), a.Port()))
+			all = append(all, netip.AddrPortFrom(FamilyOf(a.Addr()).Unspecified(), a.Port()))
 		}
 	}
 	slices.SortFunc(all, netip.AddrPort.Compare)
 	return reserved{apiServers: slices.Compact(all), localDNS: localDNS}
-}
-
-func unspecified(ipv6 bool) netip.Addr {
-	if ipv6 {
-		return netip.IPv6Unspecified()
-	}
-	return netip.IPv4Unspecified()
 }

@@ -26,6 +26,14 @@ func (f Family) String() string {
 	return "IPv4"
 }
 
+// Unspecified returns the unspecified address of the family, which stands for each of its addresses.
+func (f Family) Unspecified() netip.Addr {
+	if f == IPv6 {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
+}
+
 // Outcome is the result of one Sync for one address family. The zero value says that the
 // kernel holds the family's part of the Ruleset. At most one of the two errors is set.
 type Outcome struct {

@@ -60,7 +60,7 @@ func (c *familyCompiler) addFrontends(ip netip.Addr) {
 		c.add(Frontend{Kind: LoadBalancer, Addr: netip.AddrPortFrom(addr, port), Allow: allow}, routes)
 	}
 	if topology.ValidPort(c.port.NodePort) {
-		c.add(Frontend{Kind: NodePort, Addr: netip.AddrPortFrom(unspecified(c.family == IPv6), uint16(c.port.NodePort))}, c.externalRoutes)
+		c.add(Frontend{Kind: NodePort, Addr: netip.AddrPortFrom(c.family.Unspecified(), uint16(c.port.NodePort))}, c.externalRoutes)
 	}
 }
 

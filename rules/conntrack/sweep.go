@@ -221,10 +221,6 @@ func (s Sweep) answers(a netip.Addr) bool {
 func (t target) table() Table { return Table{IPv6: t.addr.Addr().Is6(), Proto: t.proto} }
 
 func nodePort(t target) target {
-	unspecified := netip.IPv4Unspecified()
-	if t.addr.Addr().Is6() {
-		unspecified = netip.IPv6Unspecified()
-	}
-	t.addr = netip.AddrPortFrom(unspecified, t.addr.Port())
+	t.addr = netip.AddrPortFrom(rules.FamilyOf(t.addr.Addr()).Unspecified(), t.addr.Port())
 	return t
 }

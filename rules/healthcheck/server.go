@@ -160,9 +160,9 @@ type wantedPort struct {
 func wantedPorts(want rules.Ruleset) []wantedPort {
 	var out []wantedPort
 	for _, check := range want.HealthChecks {
-		on, unspecified := want.NodePorts.IPv4, netip.IPv4Unspecified()
+		on, family := want.NodePorts.IPv4, rules.IPv4
 		if check.IPv6 {
-			on, unspecified = want.NodePorts.IPv6, netip.IPv6Unspecified()
+			on, family = want.NodePorts.IPv6, rules.IPv6
 		}
 		addrs := slices.Clone(on.Addrs)
 		for _, a := range want.NodePorts.HealthLoopback {
@@ -171,7 +171,7 @@ func wantedPorts(want rules.Ruleset) []wantedPort {
 			}
 		}
 		if on.All {
-			addrs = []netip.Addr{unspecified}
+			addrs = []netip.Addr{family.Unspecified()}
 		}
 		for _, a := range addrs {
 			p := port{service: check.Service, addr: netip.AddrPortFrom(a, check.Port)}
