@@ -182,18 +182,14 @@ const protocolTCP = 6
 // with, and the endpoints of Service default/kubernetes.
 func apiServers(v topology.View, configured []netip.AddrPort) []netip.AddrPort {
 	all := slices.Clone(configured)
-	first := topology.ServicePortName{NamespacedName: types.NamespacedName{Namespace: "default", Name: "kubernetes"}}
-	i, _ := slices.BinarySearchFunc(v.Ports, first, func(sp *topology.ServicePort, name topology.ServicePortName) int {
-		return topology.CompareNames(sp.Name, name)
-	})
-	for ; i < len(v.Ports) && v.Ports[i].Name.NamespacedName == first.NamespacedName; i++ {
-		if v.Ports[i].Name.IPProtocol() != protocolTCP {
+	for _, sp := range topology.PortsOf(v.Ports, types.NamespacedName{Namespace: "default", Name: "kubernetes"}) {
+		if sp.Name.IPProtocol() != protocolTCP {
 			continue
 		}
-		for _, e := range slices.Concat(v.Ports[i].Cluster, v.Ports[i].Local) {
+		for _, e := range slices.Concat(sp.Cluster, sp.Local) {
 			all = append(all, e.Addr)
 		}
-		all = append(all, v.Ports[i].Serving...)
+		all = append(all, sp.Serving...)
 	}
 	slices.SortFunc(all, netip.AddrPort.Compare)
 	return slices.Compact(all)
