@@ -73,20 +73,11 @@ func request(t Table, operation, flags int) *nl.NetlinkRequest {
 
 // String names the table in messages.
 func (t Table) String() string {
-	family := "IPv4"
+	protocol := map[Protocol]string{TCP: "TCP", UDP: "UDP", SCTP: "SCTP"}[t.Proto]
 	if t.IPv6 {
-		family = "IPv6"
+		return "IPv6 " + protocol
 	}
-	switch t.Proto {
-	case TCP:
-		return family + " TCP"
-	case UDP:
-		return family + " UDP"
-	case SCTP:
-		return family + " SCTP"
-	default:
-		return fmt.Sprintf("%s protocol %d", family, t.Proto)
-	}
+	return "IPv4 " + protocol
 }
 
 // parse reads a message of the kernel; false where it holds no flow with ports.
