@@ -22,9 +22,7 @@ import (
 // closed.
 func TestAnswerHasALimit(t *testing.T) {
 	handle, err := ipvs.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k := &kernel{servers: handle}
 	defer k.close()
 	result := make(chan error, 1)
@@ -52,9 +50,7 @@ func TestAnswerHasALimit(t *testing.T) {
 // end. An answer cannot be made to get lost, so this looks at the sockets.
 func TestSocketsHaveALimit(t *testing.T) {
 	k, err := openKernel()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer k.close()
 	for name, handle := range map[string]*netlink.Handle{"links": k.links, "sets": k.sets} {
 		sockets := reflect.ValueOf(handle).Elem().FieldByName("sockets")

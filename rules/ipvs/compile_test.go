@@ -48,7 +48,7 @@ func TestCompileKeepsItsPromises(t *testing.T) {
 		rs.APIServers = rapid.SampledFrom([][]netip.AddrPort{nil, {netip.MustParseAddrPort("192.0.2.1:6443")}}).Draw(t, "API servers")
 		var compiler Compiler
 		compiled := compiler.Compile(rs, cfg)
-		if servers := sorted(maps.Keys(compiled.State().Servers), compareServers); len(servers) > 0 && rapid.Bool().Draw(t, "the kernel refuses") {
+		if servers := slices.SortedFunc(maps.Keys(compiled.State().Servers), compareServers); len(servers) > 0 && rapid.Bool().Draw(t, "the kernel refuses") {
 			cfg.Refused = []ServerKey{rapid.SampledFrom(servers).Draw(t, "refused")}
 			compiled = compiler.Compile(rs, cfg)
 		}

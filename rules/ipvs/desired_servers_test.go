@@ -12,7 +12,6 @@ import (
 	"gridproxy/topology"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -102,7 +101,6 @@ func holders(v topology.View) map[ServerKey]string {
 // Whoever came first, and whoever went meanwhile: the same Service has an address, and what
 // it needs is there as long as anybody needs it.
 func TestDesiredServersOfACrowd(t *testing.T) {
-	equate := cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})
 	rapid.Check(t, func(t *rapid.T) {
 		var memo rules.Memo
 		var compiler Compiler
@@ -139,7 +137,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 			}
 			got := d.state()
 			want.Entries = got.Entries
-			if diff := gocmp.Diff(want, got, equate); diff != "" {
+			if diff := gocmp.Diff(want, got, equateStates...); diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
 			for e := range got.Entries {
@@ -147,7 +145,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 					t.Fatalf("entry %s is of a loser", e)
 				}
 			}
-			if diff := gocmp.Diff(compiled.State(), got, equate); diff != "" {
+			if diff := gocmp.Diff(compiled.State(), got, equateStates...); diff != "" {
 				t.Fatalf("(-from scratch +kept):\n%s", diff)
 			}
 		}

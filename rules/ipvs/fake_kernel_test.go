@@ -9,7 +9,6 @@ import (
 	"gridproxy/rules"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // fakeKernel does operations as the kernel does, and fails where the kernel would. It checks after
@@ -31,10 +30,7 @@ func newFakeKernel(fatalf func(string, ...any), holds kernelState) *fakeKernel {
 
 // copied is what a reader of the kernel gets.
 func (k *fakeKernel) copied() kernelState {
-	return kernelState{State: State{
-		Servers: maps.Clone(k.holds.Servers), Destinations: maps.Clone(k.holds.Destinations),
-		Addresses: maps.Clone(k.holds.Addresses), Entries: maps.Clone(k.holds.Entries),
-	}}
+	return kernelState{State: cloned(k.holds.State)}
 }
 
 // addForeign gives the kernel a server of another program's.
@@ -72,10 +68,8 @@ func (k *fakeKernel) do(p *planner, ops []operation, limit *int) bool {
 
 func (k *fakeKernel) one(op operation) {
 	h, key := k.holds, op.Destination.Server
-	_, entry := h.Entries[op.Entry]
-	_, address := h.Addresses[op.Addr]
-	_, server := h.Servers[key]
-	_, destination := h.Destinations[op.Destination]
+	entry, address := has(h.Entries, op.Entry), has(h.Addresses, op.Addr)
+	server, destination := has(h.Servers, key), has(h.Destinations, op.Destination)
 	ok := map[operationKind]bool{
 		addEntry: !entry, deleteEntry: entry, addAddress: !address, deleteAddress: address,
 		addServer: !server, updateServer: server, deleteServer: server,
@@ -125,14 +119,12 @@ func (k *fakeKernel) check(op operation) {
 		}
 	}
 	for d := range k.holds.Destinations {
-		if _, theirs := k.foreign.Servers[d.Server]; theirs {
-			if _, there := k.foreign.Destinations[d]; !there {
-				k.fatalf("%+v added %s to another program's server", op, d.Addr)
-			}
+		if has(k.foreign.Servers, d.Server) && !has(k.foreign.Destinations, d) {
+			k.fatalf("%+v added %s to another program's server", op, d.Addr)
 		}
 	}
 	for key := range k.holds.Servers {
-		if _, theirs := k.foreign.Servers[key]; !theirs && !m.has(key) {
+		if !has(k.foreign.Servers, key) && !m.has(key) {
 			k.fatalf("after %+v nothing says that server %s is ours", op, key)
 		}
 	}
@@ -193,8 +185,7 @@ func counted(p *planner, open map[DestinationKey]int) map[DestinationKey]int {
 
 // expect is what must be there at the end: what is wanted, and what is others'.
 func (k *fakeKernel) expect(want State) State {
-	ours := keptSets
-	conflict := func(key ServerKey) bool { _, theirs := k.foreign.Servers[key]; return theirs }
+	conflict := func(key ServerKey) bool { return has(k.foreign.Servers, key) }
 	needed := map[netip.Addr]bool{}
 	contested := map[netip.Addr]bool{}
 	for key := range want.Servers {
@@ -209,7 +200,7 @@ func (k *fakeKernel) expect(want State) State {
 	maps.DeleteFunc(want.Destinations, func(d DestinationKey, _ Destination) bool { return conflict(d.Server) })
 	maps.DeleteFunc(want.Addresses, func(a netip.Addr, _ struct{}) bool { return void(a) })
 	maps.DeleteFunc(want.Entries, func(e Entry, _ struct{}) bool {
-		switch ours[e.Set] {
+		switch keptSets[e.Set] {
 		case serverUse:
 			return conflict(listedServer(e))
 		case addressUse:
@@ -223,8 +214,7 @@ func (k *fakeKernel) expect(want State) State {
 }
 
 func (k *fakeKernel) expectEqual(want State, when string) {
-	diff := cmp.Diff(k.expect(want), k.holds.State, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}))
-	if diff != "" {
+	if diff := cmp.Diff(k.expect(want), k.holds.State, equateStates...); diff != "" {
 		k.fatalf("%s (-want +kernel):\n%s", when, diff)
 	}
 }

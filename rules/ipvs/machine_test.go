@@ -112,10 +112,7 @@ func equal(a, b State) bool {
 }
 
 var equateStates = []cmp.Option{
-	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
-	cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }),
-	cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
-	cmpopts.EquateEmpty(),
+	cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}), cmpopts.EquateEmpty(),
 }
 
 // webService is a Service with a cluster IP of each family, 10.96.0.n and fd00:96::n, on

@@ -1,7 +1,6 @@
 package ipvs
 
 import (
-	"maps"
 	"net/netip"
 	"testing"
 
@@ -58,10 +57,7 @@ func TestOtherWrites(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fresh := State{
-				Servers: maps.Clone(written.Servers), Destinations: maps.Clone(written.Destinations),
-				Addresses: maps.Clone(written.Addresses), Entries: maps.Clone(written.Entries),
-			}
+			fresh := cloned(written)
 			test.do(fresh)
 			got := findOtherWrites(kernelState{State: written}, kernelState{State: fresh}, func(k ServerKey) bool { return k == theirs })
 			if diff := cmp.Diff(test.want, got.First); diff != "" || got.Places != len(test.want) {

@@ -11,7 +11,6 @@ import (
 	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -45,9 +44,7 @@ func destinationAt(server ServerKey, addr string) DestinationKey {
 
 func TestParse(t *testing.T) {
 	got, err := parseProc(strings.NewReader(procSample), tick250)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tcp, udp := serverAt("10.96.0.10:80", netfilter.TCP), serverAt("10.96.0.10:80", netfilter.UDP)
 	six, sctp := serverAt("[fd00:96::10]:443", netfilter.TCP), serverAt("10.96.0.9:80", netfilter.SCTP)
 	foreign := serverAt("192.168.0.1:53", netfilter.UDP)
@@ -67,7 +64,7 @@ func TestParse(t *testing.T) {
 			},
 		},
 	})
-	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
+	if diff := cmp.Diff(want, got, equateStates...); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -81,11 +78,9 @@ func TestParseConnections(t *testing.T) {
 		destinationAt(six, "[fd00:180::2]:443"): true,
 	}
 	got, err := parseProcConnections(strings.NewReader(procSample), asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[DestinationKey]int{destinationAt(tcp, "10.180.0.10:80"): 7, destinationAt(tcp, "10.180.0.2:8080"): 0, destinationAt(six, "[fd00:180::2]:443"): 1}
-	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
+	if diff := cmp.Diff(want, got, equateStates...); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -172,7 +167,7 @@ func TestParseReadsWhatIsPrinted(t *testing.T) {
 		if err != nil || !maps.Equal(counts, connections) {
 			t.Fatalf("connections %v, %v, want %v", counts, err, connections)
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
+		if diff := cmp.Diff(want, got, equateStates...); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})

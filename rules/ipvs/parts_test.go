@@ -11,7 +11,6 @@ import (
 	"gridproxy/rules/netfilter"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func serverAt(addr string, p netfilter.Proto) ServerKey {
@@ -37,8 +36,7 @@ func sampleParts() State {
 		s.Addresses[netip.MustParseAddr(a)] = struct{}{}
 	}
 	host := func(a string) netip.Prefix {
-		p, _ := netip.MustParseAddr(a).Prefix(netip.MustParseAddr(a).BitLen())
-		return p
+		return netip.PrefixFrom(netip.MustParseAddr(a), netip.MustParseAddr(a).BitLen())
 	}
 	entries := []Entry{
 		{Set: "KUBE-CLUSTER-IP", Net: host("10.96.0.10"), Proto: netfilter.TCP, Port: 80},
@@ -65,9 +63,7 @@ func partText(t testing.TB, name string, s State, f netfilter.Family) string {
 	all := Parts()
 	at := slices.IndexFunc(all, func(p Part) bool { return p.Name == name })
 	var b strings.Builder
-	if err := all[at].Write(&b, s, f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, all[at].Write(&b, s, f))
 	return b.String()
 }
 
@@ -154,7 +150,7 @@ func TestPartsAreWhatTheToolsTake(t *testing.T) {
 	k := open(t)
 	observed, err := k.observe(t.Context(), nil)
 	must(t, err)
-	if diff := cmp.Diff(s, observed.State, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); diff != "" {
+	if diff := cmp.Diff(s, observed.State, equateStates...); diff != "" {
 		t.Errorf("read back (-want +got):\n%s", diff)
 	}
 }

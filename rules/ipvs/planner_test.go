@@ -13,7 +13,6 @@ import (
 	"gridproxy/rules/rulestest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 )
@@ -24,7 +23,7 @@ import (
 func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
 	k := newFakeKernel(t.Fatalf, kernelState{State: drawState(t)})
 	k.exclude = cfg.Exclude
-	for _, d := range sorted(maps.Keys(k.holds.Destinations), compareDestinations) {
+	for _, d := range slices.SortedFunc(maps.Keys(k.holds.Destinations), compareDestinations) {
 		if rapid.IntRange(0, 3).Draw(t, "drains") == 0 {
 			k.holds.Destinations[d] = Destination{}
 		}
@@ -45,11 +44,11 @@ func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
 		}
 	}
 	for d, v := range k.holds.Destinations {
-		if _, theirs := k.foreign.Servers[d.Server]; theirs {
+		if has(k.foreign.Servers, d.Server) {
 			k.foreign.Destinations[d] = v
 		}
 	}
-	keys := sorted(maps.Keys(target.Servers), compareServers)
+	keys := slices.SortedFunc(maps.Keys(target.Servers), compareServers)
 	keys = append(keys, serverAt("192.168.0.2:9999", netfilter.TCP), serverAt("[fd00:168::2]:9999", netfilter.UDP))
 	for range rapid.IntRange(0, 3).Draw(t, "servers of others") {
 		key := rapid.SampledFrom(keys).Draw(t, "server of others")
@@ -63,7 +62,7 @@ func drawLeftovers(t *rapid.T, target State, cfg Config) *fakeKernel {
 // drawConnections gives some destinations open connections.
 func drawConnections(t *rapid.T, s State) map[DestinationKey]int {
 	open := map[DestinationKey]int{}
-	for _, d := range sorted(maps.Keys(s.Destinations), compareDestinations) {
+	for _, d := range slices.SortedFunc(maps.Keys(s.Destinations), compareDestinations) {
 		if rapid.Bool().Draw(t, "open connections") {
 			open[d] = rapid.IntRange(1, 3).Draw(t, "connections")
 		}
@@ -73,8 +72,7 @@ func drawConnections(t *rapid.T, s State) map[DestinationKey]int {
 
 // withoutKubeProxys leaves out what only kube-proxy's sets have: they are destroyed as a whole.
 func withoutKubeProxys(k *fakeKernel) {
-	ours := keptSets
-	maps.DeleteFunc(k.holds.Entries, func(e Entry, _ struct{}) bool { _, kept := ours[e.Set]; return !kept })
+	maps.DeleteFunc(k.holds.Entries, func(e Entry, _ struct{}) bool { return !has(keptSets, e.Set) })
 }
 
 // From whatever the kernel holds, through crashes at any operation, what is wanted is there in the
@@ -138,7 +136,7 @@ func TestPlanOfAChangeIsThePlanOfAll(t *testing.T) {
 		compiled := compile()
 		touching, all := newFakeKernel(t.Fatalf, kernelState{}), newFakeKernel(t.Fatalf, kernelState{})
 		if rapid.Bool().Draw(t, "server of others") {
-			if keys := sorted(maps.Keys(compiled.State().Servers), compareServers); len(keys) > 0 {
+			if keys := slices.SortedFunc(maps.Keys(compiled.State().Servers), compareServers); len(keys) > 0 {
 				key := rapid.SampledFrom(keys).Draw(t, "server")
 				touching.addForeign(key, netip.MustParseAddrPort("10.9.9.9:9"))
 				all.addForeign(key, netip.MustParseAddrPort("10.9.9.9:9"))
@@ -154,7 +152,7 @@ func TestPlanOfAChangeIsThePlanOfAll(t *testing.T) {
 			touching.log, all.log = nil, nil
 			touching.sync(&one, compiled, now, bounds, open, -1)
 			all.sync(&whole, compiled, now, bounds, open, -1)
-			if diff := cmp.Diff(all.log, touching.log, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})); diff != "" {
+			if diff := cmp.Diff(all.log, touching.log, equateStates...); diff != "" {
 				t.Fatalf("(-whole +touched):\n%s", diff)
 			}
 			sample = sample.Change(t)
@@ -184,11 +182,16 @@ func newPlanned(t *testing.T) *planned {
 
 // want syncs to one Service with these endpoints.
 func (p *planned) want(s *rules.Service) {
+	p.sync(&p.planner, p.compile(s), p.now, p.bounds, p.open, -1)
+}
+
+// compile compiles one Service; nil = none.
+func (p *planned) compile(s *rules.Service) Compiled {
 	var rs rules.Ruleset
 	if s != nil {
 		rs.Services = []*rules.Service{s}
 	}
-	p.sync(&p.planner, p.compiler.Compile(rs, p.config), p.now, p.bounds, p.open, -1)
+	return p.compiler.Compile(rs, p.config)
 }
 
 // one is a Service on 10.96.0.1:80 with these endpoints.
@@ -293,8 +296,7 @@ func testDraining(t *testing.T, protocol corev1.Protocol, number netfilter.Proto
 			p.want(s)
 		}, "1 [10.180.0.1=1 10.180.0.2=0]"},
 		{"not counted", func(p *planned) {
-			var rs rules.Ruleset
-			p.setDesired(p.compiler.Compile(rs, Config{}))
+			p.setDesired(p.compile(nil))
 			limit := -1
 			l := p.bounds
 			l.now, l.families = p.now, rules.FamilySet{true, true}
@@ -335,11 +337,7 @@ func TestQuiesceBeforeTheChains(t *testing.T) {
 			p.want(both)
 			p.usable = nil
 			p.bounds.noDrain = c.noDrain
-			var rs rules.Ruleset
-			if c.next != nil {
-				rs.Services = []*rules.Service{c.next}
-			}
-			p.setDesired(p.compiler.Compile(rs, p.config))
+			p.setDesired(p.compile(c.next))
 			limit := -1
 			p.do(&p.planner, p.grow(limits{}), &limit)
 			p.do(&p.planner, p.quiesce(p.bounds), &limit)
@@ -452,7 +450,7 @@ func TestAFlushedSetIsRepaired(t *testing.T) {
 	limit := -1
 	p.do(&p.planner, p.grow(limits{}), &limit)
 	p.want(s)
-	p.expectEqual(p.compiler.Compile(rules.Ruleset{Services: []*rules.Service{s}}, Config{}).State(), "after a flush")
+	p.expectEqual(p.compile(s).State(), "after a flush")
 }
 
 // After a restart only the address on the link is left to tell whose a server is, where all
@@ -519,7 +517,7 @@ func TestAConflictIsLeftAlone(t *testing.T) {
 	p.addForeign(key, netip.MustParseAddrPort("10.9.9.9:9"))
 	p.unseen = true
 	s := one("10.180.0.1:80")
-	compiled := p.compiler.Compile(rules.Ruleset{Services: []*rules.Service{s}}, Config{})
+	compiled := p.compile(s)
 	p.setDesired(compiled)
 	limit := -1
 	p.do(&p.planner, p.grow(limits{}), &limit)

@@ -2,6 +2,7 @@ package ipvs
 
 import (
 	"bytes"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -92,13 +93,7 @@ func TestShadowNamesServices(t *testing.T) {
 			return
 		}
 		fresh := holding(want)
-		lost := slices.SortedFunc(func(yield func(DestinationKey) bool) {
-			for d := range want.Destinations {
-				if !yield(d) {
-					return
-				}
-			}
-		}, compareDestinations)[0]
+		lost := slices.MinFunc(slices.Collect(maps.Keys(want.Destinations)), compareDestinations)
 		drains := DestinationKey{Server: lost.Server, Addr: netip.MustParseAddrPort("10.9.9.9:9")}
 		if lost.Server.Addr.Addr().Is6() {
 			drains.Addr = netip.MustParseAddrPort("[fd09::9]:9")

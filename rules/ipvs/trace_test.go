@@ -43,9 +43,7 @@ func walked(t *testing.T) (State, netfilter.Saved) {
 		"-A POSTROUTING -m set --match-set KUBE-LOOP-BACK dst,dst,src -j MASQUERADE",
 		"-A POSTROUTING -s 10.96.0.10/32 -j MASQUERADE", "COMMIT", "",
 	}, "\n")), netfilter.IPv4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s, tables
 }
 
@@ -74,7 +72,7 @@ func TestTrace(t *testing.T) {
 			if tc.src != "" {
 				p.Src = netip.MustParseAddr(tc.src)
 			}
-			out := Trace(state, tables, p)
+			out := NewTracer(state).Trace(tables, p)
 			var got []string
 			for _, end := range out.Ends {
 				text := string(end.Verdict) + " " + end.Dst.String()
