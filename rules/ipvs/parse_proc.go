@@ -3,6 +3,8 @@ package ipvs
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -211,7 +213,6 @@ func (p *procParser) intern(name []byte) string {
 	return known
 }
 
-// word splits the first word off a line.
 func word(line []byte) (first, rest []byte) {
 	line = bytes.TrimLeft(line, " ")
 	if i := bytes.IndexByte(line, ' '); i >= 0 {
@@ -223,18 +224,14 @@ func word(line []byte) (first, rest []byte) {
 // procAddr reads `0A600001:0050` or `[fd00:0096:0000:0000:0000:0000:0000:0010]:0050`.
 func procAddr(text []byte) (netip.AddrPort, bool) {
 	colon := bytes.LastIndexByte(text, ':')
-	if colon < 0 {
-		return netip.AddrPort{}, false
-	}
 	var port [2]byte
-	host := text[:colon]
-	if !hexBytes(port[:], text[colon+1:]) {
+	if colon < 0 || !hexBytes(port[:], text[colon+1:]) {
 		return netip.AddrPort{}, false
 	}
-	number := uint16(port[0])<<8 | uint16(port[1])
+	host, number := text[:colon], binary.BigEndian.Uint16(port[:])
 	if len(host) > 1 && host[0] == '[' && host[len(host)-1] == ']' {
 		var a [16]byte
-		if !hexGroups(a[:], host[1:len(host)-1]) {
+		if !hexGroups(&a, host[1:len(host)-1]) {
 			return netip.AddrPort{}, false
 		}
 		return netip.AddrPortFrom(netip.AddrFrom16(a), number), true
@@ -247,20 +244,16 @@ func procAddr(text []byte) (netip.AddrPort, bool) {
 }
 
 // hexGroups reads groups of two bytes with colons between them, without abbreviation.
-func hexGroups(to, text []byte) bool {
-	for ; len(to) >= 2; to = to[2:] {
-		if len(text) < 4 || !hexBytes(to[:2], text[:4]) {
+func hexGroups(to *[16]byte, text []byte) bool {
+	if len(text) != len("fd00:0096:0000:0000:0000:0000:0000:0010") {
+		return false
+	}
+	for group := range 8 {
+		if at := 5 * group; at > 0 && text[at-1] != ':' || !hexBytes(to[2*group:2*group+2], text[at:at+4]) {
 			return false
 		}
-		text = text[4:]
-		if len(to) > 2 {
-			if len(text) == 0 || text[0] != ':' {
-				return false
-			}
-			text = text[1:]
-		}
 	}
-	return len(text) == 0
+	return true
 }
 
 // hexBytes fills to with what text says, two digits a byte.
@@ -268,26 +261,6 @@ func hexBytes(to, text []byte) bool {
 	if len(text) != 2*len(to) {
 		return false
 	}
-	for i := range to {
-		high, low := hexDigit(text[2*i]), hexDigit(text[2*i+1])
-		if high > 15 || low > 15 {
-			return false
-		}
-		to[i] = high<<4 | low
-	}
-	return true
-}
-
-// hexDigit returns the value of a digit; more than 15 = it is not one.
-func hexDigit(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10
-	default:
-		return 16
-	}
+	_, err := hex.Decode(to, text)
+	return err == nil
 }
