@@ -62,19 +62,9 @@ type facts struct {
 // them, and each new Pod brings one.
 func newFacts(rs rules.Ruleset, cfg Config) facts {
 	f := facts{config: cfg, nodePorts: rs.NodePorts, networks: rs.HostNetworks, apiServers: rs.APIServers}
-	f.nodePorts.IPv6.Addrs = withoutPrivate6(rs.NodePorts.IPv6.Addrs)
-	f.host = withoutPrivate6(rs.HostAddrs)
+	f.nodePorts.IPv6.Addrs = slices.DeleteFunc(slices.Clone(rs.NodePorts.IPv6.Addrs), isPrivate6)
+	f.host = slices.DeleteFunc(slices.Clone(rs.HostAddrs), isPrivate6)
 	return f
-}
-
-func withoutPrivate6(addrs []netip.Addr) []netip.Addr {
-	var rest []netip.Addr
-	for _, a := range addrs {
-		if !isPrivate6(a) {
-			rest = append(rest, a)
-		}
-	}
-	return rest
 }
 
 // isPrivate6 reports whether an address is a loopback or link-local one of IPv6.
@@ -101,7 +91,9 @@ func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
 		plan := before
 		if !same || before == nil || before.service != s || changed.concern(s) {
 			plan = split.service(s)
-			plan.keepPointer(before)
+			if before != nil && reflect.DeepEqual(plan.residual, before.residual) {
+				plan.residual = before.residual // the backend of the chains sees that nothing changed
+			}
 		}
 		out.plans[i] = plan
 		if plan.residual != nil {
@@ -112,23 +104,8 @@ func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
 	return out
 }
 
-// keepPointer takes over the residual Service of an earlier plan where it is equal, so that the
-// backend of the chains sees that nothing changed.
-func (p *servicePlan) keepPointer(before *servicePlan) {
-	if before != nil && reflect.DeepEqual(p.residual, before.residual) {
-		p.residual = before.residual
-	}
-}
-
-// nodePortSet holds NodePorts.
-type nodePortSet map[nodePortKey]struct{}
-
-// nodePortKey is one number in one family and protocol.
-type nodePortKey struct {
-	port     uint16
-	protocol uint8
-	ipv6     bool
-}
+// nodePortSet holds the keys of NodePorts.
+type nodePortSet map[rules.ClaimKey]struct{}
 
 // changedNodePorts returns the NodePorts that answer on an address in only one of two states.
 // Any tenant can change that with an external IP, so no other Service may be split again for it.
@@ -137,7 +114,8 @@ func changedNodePorts(before, now []rules.ClaimKey) nodePortSet {
 	differ := func(some, others []rules.ClaimKey) {
 		for _, key := range some {
 			if _, both := slices.BinarySearchFunc(others, key, rules.ClaimKey.Compare); !both {
-				changed[nodePortKey{key.Addr.Port(), key.Protocol, key.Addr.Addr().Is6()}] = struct{}{}
+				key.Addr = netip.AddrPortFrom(rules.FamilyOf(key.Addr.Addr()).Unspecified(), key.Addr.Port())
+				changed[key] = struct{}{}
 			}
 		}
 	}
@@ -149,7 +127,7 @@ func changedNodePorts(before, now []rules.ClaimKey) nodePortSet {
 // concern reports whether a Service has one of the NodePorts.
 func (n nodePortSet) concern(s *rules.Service) bool {
 	return len(n) > 0 && slices.ContainsFunc(s.Frontends, func(f rules.Frontend) bool {
-		return f.Kind == rules.NodePort && has(n, nodePortKey{f.Addr.Port(), s.Name.IPProtocol(), f.Addr.Addr().Is6()})
+		return f.Kind == rules.NodePort && has(n, rules.ClaimKey{Addr: f.Addr, Protocol: s.Name.IPProtocol()})
 	})
 }
 
