@@ -93,7 +93,7 @@ func (c BackendConfig) complete() BackendConfig {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Scheduler = cmp.Or(c.Scheduler, DefaultScheduler)
-	if t, ok := c.Tables.(familyLister); ok {
+	if t, ok := c.Tables.(familyOpener); ok {
 		c.Families = append([]netfilter.Family{}, t.Families()...) // never nil, which would be both
 	} else if len(c.Families) == 0 {
 		c.Families = []netfilter.Family{netfilter.IPv4, netfilter.IPv6}

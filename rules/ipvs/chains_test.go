@@ -11,14 +11,10 @@ import (
 
 var (
 	_ interface {
-		familyLister
-		opener
+		familyOpener
 		restorer
 	} = (*iptables.Backend)(nil)
-	_ interface {
-		familyLister
-		opener
-	} = (*iptables.Shadow)(nil)
+	_ familyOpener = (*iptables.Shadow)(nil)
 )
 
 // newTables is the skeleton's backend.

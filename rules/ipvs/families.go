@@ -10,16 +10,13 @@ import (
 )
 
 // These interfaces are what BackendConfig.Tables may offer beside rules.Backend. A Backend of
-// iptables has all three, its Shadow the first two. This package runs no iptables itself.
+// iptables has both, its Shadow the first one. This package runs no iptables itself.
 
-// familyLister says which families can be written by now.
-type familyLister interface {
-	Families() []netfilter.Family
-}
-
-// opener tries again to open families.
-type opener interface {
+type familyOpener interface {
+	// Open tries again to open families.
 	Open(ctx context.Context, verify bool)
+	// Families returns those that can be written by now.
+	Families() []netfilter.Family
 }
 
 // restorer tries rules, to find out which matches the kernel has. Tables without it are not asked.
@@ -32,13 +29,11 @@ type restorer interface {
 // openFamilies tries to open families, and returns those whose chains Tables can write by now;
 // false = Tables does not report any.
 func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]netfilter.Family, bool) {
-	tables, ok := c.Tables.(familyLister)
+	tables, ok := c.Tables.(familyOpener)
 	if !ok {
 		return nil, false
 	}
-	if o, ok := tables.(opener); ok {
-		o.Open(ctx, verify)
-	}
+	tables.Open(ctx, verify)
 	return append([]netfilter.Family{}, tables.Families()...), true // never nil, which would be both
 }
 

@@ -80,3 +80,4 @@ func (emptyTables) Sync(_ context.Context, _ rules.Ruleset, verify bool) (rules.
 	return rules.Changes{Verified: verify}, nil
 }
 func (emptyTables) Cleanup(context.Context) error { return nil }
+func (emptyTables) Open(context.Context, bool)    {}
