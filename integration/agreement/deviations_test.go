@@ -118,7 +118,7 @@ func TestDeviations(t *testing.T) {
 			if got := spelled(trace.Trace(m.chains[family], withSource(p))); !slices.Equal(got, tc.iptables) {
 				t.Errorf("iptables mode: got %q, want %q", got, tc.iptables)
 			}
-			if got := spelled(ipvs.Trace(m.state, m.skeleton[family], p)); !slices.Equal(got, tc.inIPVS) {
+			if got := spelled(ipvs.NewTracer(m.state).Trace(m.skeleton[family], p)); !slices.Equal(got, tc.inIPVS) {
 				t.Errorf("IPVS mode: got %q, want %q", got, tc.inIPVS)
 			}
 		})

@@ -114,11 +114,6 @@ func kernelTick() (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// readProcConnections reads how many connections some real servers have.
-func readProcConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
-	return withProcServers(func(r io.Reader) (map[DestinationKey]int, error) { return parseProcConnections(r, of) })
-}
-
 func withProcServers[T any](parse func(io.Reader) (T, error)) (T, error) {
 	var none T
 	f, err := os.Open(procServers)

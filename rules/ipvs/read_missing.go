@@ -3,6 +3,7 @@ package ipvs
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/netip"
 	"time"
 
@@ -35,7 +36,7 @@ func (k *kernel) addMissing(ctx context.Context, o *kernelState) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		o.Servers[key] = fromService(s)
+		o.Servers[key] = fromService(key, s)
 		destinations, err := k.destinations(s)
 		if err != nil {
 			return fmt.Errorf("listing the real servers of %s over netlink: %w", key, err)
@@ -69,15 +70,11 @@ func keyFromService(s *ipvs.Service) (ServerKey, bool) {
 	return ServerKey{Addr: netip.AddrPortFrom(addr, s.Port), Proto: netfilter.Proto(s.Protocol)}, true
 }
 
-func fromService(s *ipvs.Service) Server {
+func fromService(key ServerKey, s *ipvs.Service) Server {
 	out := Server{Scheduler: s.SchedName}
-	want := toService(ServerKey{Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), 0)}, Server{})
-	if len(s.Address) == 16 {
-		want = toService(ServerKey{Addr: netip.AddrPortFrom(netip.IPv6Unspecified(), 0)}, Server{})
-	}
 	if s.Flags&flagPersistent != 0 {
 		out.Affinity = time.Duration(s.Timeout) * time.Second
-		if s.Netmask != want.Netmask {
+		if s.Netmask != toService(key, Server{}).Netmask {
 			out.Other += fmt.Sprintf("mask %X ", s.Netmask)
 		}
 	}
@@ -104,7 +101,8 @@ func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[Destinat
 	servers := uncounted(of, counts)
 	if len(servers) > countedMax {
 		var err error
-		if counts, err = readProcConnections(of); err != nil {
+		counts, err = withProcServers(func(r io.Reader) (map[DestinationKey]int, error) { return parseProcConnections(r, of) })
+		if err != nil {
 			return nil, err
 		}
 		servers = uncounted(of, counts) // /proc left them out: see addMissing

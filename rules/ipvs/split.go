@@ -52,11 +52,9 @@ func (sp splitter) service(s *rules.Service) *servicePlan {
 	return p
 }
 
-// inUse reports whether the family of a Frontend is in use.
 func (sp splitter) inUse(f rules.Frontend) bool {
 	families := sp.facts.config.Families
-	family := ServerKey{Addr: f.Addr}.family()
-	return families == nil || slices.Contains(families, family)
+	return families == nil || slices.Contains(families, familyOf(f.Addr.Addr()))
 }
 
 // withoutServers keeps only the keys of slots.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
 )
 
@@ -30,12 +31,7 @@ type ServerKey struct {
 
 func (k ServerKey) family() netfilter.Family { return familyOf(k.Addr.Addr()) }
 
-func familyOf(a netip.Addr) netfilter.Family {
-	if a.Is6() {
-		return netfilter.IPv6
-	}
-	return netfilter.IPv4
-}
+func familyOf(a netip.Addr) netfilter.Family { return netfilter.Family(rules.FamilyOf(a)) }
 
 // Server is how a virtual server chooses among its real servers.
 type Server struct {

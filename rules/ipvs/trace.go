@@ -10,12 +10,6 @@ import (
 	"gridproxy/rules/netfilter/trace"
 )
 
-// Trace walks the first packet of a connection through the tables of one family and a State: see
-// Tracer.Trace. For many packets use a Tracer.
-func Trace(state State, tables netfilter.Saved, p trace.Packet) trace.Outcome {
-	return NewTracer(state).Trace(tables, p)
-}
-
 // Tracer walks packets through one State.
 type Tracer struct {
 	entries   map[Entry]struct{}
@@ -52,7 +46,7 @@ func NewTracer(state State) *Tracer {
 	return t
 }
 
-// Trace walks a packet. The addresses of the link are the node's own beside p.Local. Every
+// Trace walks the first packet of a connection through the tables of one family. The addresses of the link are the node's own beside p.Local. Every
 // real server that takes new connections is equally likely, whatever the scheduler; no
 // client has a real server of its own yet. A packet of the node's own without a source gets
 // the one that the kernel chooses: to an address of the link, that very address.
