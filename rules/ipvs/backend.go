@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"gridproxy/rules"
@@ -186,7 +187,7 @@ func (b *Backend) warnConflicts() {
 }
 
 func (b *Backend) warnRefused(refused map[ServerKey]error) {
-	for i, key := range sorted(maps.Keys(refused), compareServers) {
+	for i, key := range slices.SortedFunc(maps.Keys(refused), compareServers) {
 		if i == errorsMax {
 			b.warnOnce("the kernel refuses more virtual servers; chains of iptables serve them instead", "count", len(refused)-i)
 			return
@@ -194,11 +195,6 @@ func (b *Backend) warnRefused(refused map[ServerKey]error) {
 		b.warnOnce("the kernel refuses a virtual server; chains of iptables serve its address and port instead, and it is tried again with each verify",
 			"server", key.String(), "err", refused[key])
 	}
-}
-
-// limits returns the limits of operations that happen now.
-func (b *Backend) limits() limits {
-	return limits{now: b.now(), drain: b.config.DrainTimeout, noDrain: b.degraded}
 }
 
 // destroySets destroys those sets of ours or of kube-proxy's that the kernel holds and that are

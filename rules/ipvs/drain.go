@@ -1,6 +1,7 @@
 package ipvs
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -25,11 +26,7 @@ type limits struct {
 // quiesce plans that surplus real servers of desired virtual servers get no new connections. If
 // the begin of a drain is unknown, as after a restart, it begins now.
 func (p *planner) quiesce(l limits) []operation {
-	for d := range p.drains {
-		if has(p.desired.destinations, d) {
-			delete(p.drains, d)
-		}
-	}
+	maps.DeleteFunc(p.drains, func(d DestinationKey, _ time.Time) bool { return has(p.desired.destinations, d) })
 	var ops []operation
 	for _, d := range p.surplusDestinations() {
 		if !has(p.desired.servers, d.Server) {
@@ -89,6 +86,6 @@ func (p *planner) drained(d DestinationKey, l limits) bool {
 
 // surplusDestinations returns the real servers of ours that are not desired any more, sorted.
 func (p *planner) surplusDestinations() []DestinationKey {
-	all := sorted(surplus(p.touched.destinations, p.desired.destinations, p.observed.Destinations), compareDestinations)
+	all := slices.SortedFunc(surplus(p.touched.destinations, p.desired.destinations, p.observed.Destinations), compareDestinations)
 	return slices.DeleteFunc(all, func(d DestinationKey) bool { return p.isForeign(d.Server) })
 }

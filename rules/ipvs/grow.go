@@ -10,11 +10,11 @@ import (
 // address comes last, because packets to it arrive from then on.
 func (p *planner) grow(limits) []operation {
 	t, desired, observed := p.touched, p.desired, &p.observed
-	entries := sorted(missing(t.entries, desired.entries, observed.Entries, exists), compareEntries)
+	entries := slices.SortedFunc(missing(t.entries, desired.entries, observed.Entries, exists), compareEntries)
 	unlisted := p.unlisted()
-	servers := sorted(missing(t.servers, desired.servers, observed.Servers, sameServer), compareServers)
-	destinations := sorted(missing(t.destinations, desired.destinations, observed.Destinations, sameDestination), compareDestinations)
-	addresses := sorted(missing(t.addresses, desired.addresses, observed.Addresses, exists), netip.Addr.Compare)
+	servers := slices.SortedFunc(missing(t.servers, desired.servers, observed.Servers, sameServer), compareServers)
+	destinations := slices.SortedFunc(missing(t.destinations, desired.destinations, observed.Destinations, sameDestination), compareDestinations)
+	addresses := slices.SortedFunc(missing(t.addresses, desired.addresses, observed.Addresses, exists), netip.Addr.Compare)
 
 	ops := make([]operation, 0, len(entries)+len(unlisted)+len(servers)+len(destinations)+len(addresses))
 	add := func(op operation) {
@@ -64,7 +64,7 @@ func (p *planner) unlisted() []ServerKey {
 		return nil
 	}
 	o := p.ownership(p.observed)
-	return slices.DeleteFunc(sorted(surplus(nil, p.desired.servers, p.observed.Servers), compareServers), func(key ServerKey) bool {
+	return slices.DeleteFunc(slices.SortedFunc(surplus(nil, p.desired.servers, p.observed.Servers), compareServers), func(key ServerKey) bool {
 		return p.isForeign(key) || o.listed(key)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,11 +52,7 @@ type probedSchedulers struct {
 // forget drops what the kernel lacked, so that look tries it again: a module may have been
 // loaded.
 func (s *probedSchedulers) forget() {
-	for name, has := range s.has {
-		if !has {
-			delete(s.has, name)
-		}
-	}
+	maps.DeleteFunc(s.has, func(_ string, has bool) bool { return !has })
 }
 
 // look finds out which schedulers of Services the kernel lacks. try asks the kernel for one; each

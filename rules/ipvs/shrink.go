@@ -50,7 +50,7 @@ func (s *shrinking) deleteServers() {
 		}
 		s.addresses[key.Addr.Addr()] = struct{}{}
 	}
-	for _, key := range sorted(surplus(s.touched.servers, s.desired.servers, s.observed.Servers), compareServers) {
+	for _, key := range slices.SortedFunc(surplus(s.touched.servers, s.desired.servers, s.observed.Servers), compareServers) {
 		switch {
 		case has(s.rest.servers, key) || s.isForeign(key):
 		case s.lingers(key.Addr.Addr()):
@@ -67,7 +67,7 @@ func (s *shrinking) lingers(a netip.Addr) bool {
 }
 
 func (s *shrinking) deleteAddresses() {
-	for _, a := range sorted(surplus(s.touched.addresses, s.desired.addresses, s.observed.Addresses), netip.Addr.Compare) {
+	for _, a := range slices.SortedFunc(surplus(s.touched.addresses, s.desired.addresses, s.observed.Addresses), netip.Addr.Compare) {
 		if has(s.addresses, a) {
 			note(s.rest.addresses, a)
 			continue
@@ -82,7 +82,7 @@ func (s *shrinking) deleteAddresses() {
 }
 
 func (s *shrinking) deleteEntries() {
-	for _, e := range sorted(surplus(s.touched.entries, s.desired.entries, s.observed.Entries), compareEntries) {
+	for _, e := range slices.SortedFunc(surplus(s.touched.entries, s.desired.entries, s.observed.Entries), compareEntries) {
 		use, kept := keptSets[e.Set]
 		switch {
 		case !kept: // of kube-proxy: discard destroys the whole set

@@ -237,7 +237,9 @@ func (r *syncRun) refuse(op operation, err error) bool {
 	return len(needing) > 0
 }
 
-func (r *syncRun) limits() limits { return r.backend.limits() }
+func (r *syncRun) limits() limits {
+	return limits{now: r.backend.now(), drain: r.backend.config.DrainTimeout, noDrain: r.backend.degraded}
+}
 
 func (r *syncRun) refusing() rules.FamilySet {
 	return rules.FamilySet{len(r.refused) > 0, len(r.refused) > 0}

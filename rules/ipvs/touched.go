@@ -3,7 +3,6 @@ package ipvs
 import (
 	"iter"
 	"net/netip"
-	"slices"
 )
 
 // touched are the keys that a plan must compare. With nil maps it must compare all, and notes
@@ -79,8 +78,4 @@ func exists[K comparable, V, W any](K, V, W) bool { return true }
 func has[K comparable, V any](m map[K]V, key K) bool {
 	_, found := m[key]
 	return found
-}
-
-func sorted[K any](keys iter.Seq[K], compare func(a, b K) int) []K {
-	return slices.SortedFunc(keys, compare)
 }
