@@ -55,14 +55,10 @@ func TestReadListeners(t *testing.T) {
 		run(t, "ip", "addr", "add", m.server, "dev", "lo", "nodad")
 		at := net.JoinHostPort(m.server, "53")
 		udp, err := net.ListenPacket("udp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer udp.Close() //nolint:errcheck // the test is over
 		tcp, err := net.Listen("tcp", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer tcp.Close() //nolint:errcheck // the test is over
 	}
 	for _, probably := range [][]int{{os.Getpid()}, nil} {

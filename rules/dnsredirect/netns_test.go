@@ -43,13 +43,24 @@ func run(t *testing.T, program string, args ...string) string {
 	return string(out)
 }
 
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func lead(t *testing.T, r *Redirect, entries []Entry, leave rules.FamilySet) {
+	t.Helper()
+	_, err := r.Lead(entries, leave)
+	must(t, err)
+}
+
 // answer answers every datagram to an address with a name.
 func answer(t *testing.T, addr, name string) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", net.JoinHostPort(addr, "53"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	go func() {
 		in := make([]byte, 512)
@@ -67,13 +78,9 @@ func answer(t *testing.T, addr, name string) {
 func ask(t *testing.T, addr string) string {
 	t.Helper()
 	conn, err := net.Dial("udp", net.JoinHostPort(addr, "53"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close() //nolint:errcheck // nothing more is read
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
 	if _, err := conn.Write([]byte("who?")); err != nil {
 		return "refused"
 	}
@@ -112,23 +119,17 @@ func redirected(t *testing.T, c Config) (*Redirect, *iptables.Backend, rules.Rul
 		c.Addrs = append(c.Addrs, netip.MustParseAddr(m.server))
 	}
 	r, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(r.Close)
 	for _, f := range rules.Families() {
-		if err := r.Prepare(f); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Prepare(f))
 	}
 	for _, m := range machine {
 		answer(t, m.server, "the server of this node")
 		answer(t, m.pod, "the cluster's")
 	}
 	b, err := iptables.New(t.Context(), iptables.Config{Variant: netfilter.VariantNFT})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := rules.Ruleset{Services: []*rules.Service{dnsService()}, LocalDNS: rules.LocalDNS{Addrs: c.Addrs}}
 	if _, err := b.Sync(t.Context(), want, true); err != nil {
 		t.Fatal(err)
@@ -165,13 +166,9 @@ func wantAnswer(t *testing.T, when, want string) {
 func TestRedirect(t *testing.T) {
 	r, b, want := redirected(t, Config{})
 	wantAnswer(t, "before", "the cluster's")
-	if _, err := r.Lead(entries(t), rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, r, entries(t), rules.FamilySet{})
 	wantAnswer(t, "led", "the server of this node")
-	if _, err := r.Lead(entries(t), rules.FamilySet{}); err != nil {
-		t.Fatalf("renewing: %v", err)
-	}
+	lead(t, r, entries(t), rules.FamilySet{}) // renews them
 	for _, f := range rules.Families() {
 		if err := r.Prepare(f); err != nil {
 			t.Fatalf("what is there: %v", err)
@@ -181,27 +178,21 @@ func TestRedirect(t *testing.T) {
 		t.Errorf("a verification wrote %d chains, %v", c.Chains, err)
 	}
 	wantAnswer(t, "renewed and verified", "the server of this node")
-	if _, err := r.Lead(OfFamily(entries(t), true), rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, r, OfFamily(entries(t), true), rules.FamilySet{})
 	if got := ask(t, machine[0].clusterIP); got != "the cluster's" {
 		t.Errorf("IPv4, while only IPv6 is led: %q", got)
 	}
 	if got := ask(t, machine[1].clusterIP); got != "the server of this node" {
 		t.Errorf("IPv6, while only it is led: %q", got)
 	}
-	if _, err := r.Lead(nil, rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, r, nil, rules.FamilySet{})
 	wantAnswer(t, "not led any more", "the cluster's")
 }
 
 // TestExpire: without a process that renews them, the entries end.
 func TestExpire(t *testing.T) {
 	r, _, _ := redirected(t, Config{Expire: time.Second})
-	if _, err := r.Lead(entries(t), rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, r, entries(t), rules.FamilySet{})
 	for _, m := range machine {
 		wait.Until(t, "queries to "+m.clusterIP+" are led to the cluster's server", func() error {
 			got := ask(t, m.clusterIP)
@@ -213,9 +204,7 @@ func TestExpire(t *testing.T) {
 // TestPermanent: such entries do not end, so that queries are refused without a server.
 func TestPermanent(t *testing.T) {
 	r, _, _ := redirected(t, Config{Permanent: true})
-	if _, err := r.Lead(entries(t), rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, r, entries(t), rules.FamilySet{})
 	for _, m := range machine {
 		name := setName(rules.Family(m.family))
 		if text := run(t, "ipset", "list", name); strings.Count(text, "timeout 0") != 2 {
@@ -227,49 +216,33 @@ func TestPermanent(t *testing.T) {
 // TestAnotherProcessLed: what a process before left in the sets is gone with the first Lead.
 func TestAnotherProcessLed(t *testing.T) {
 	r, _, _ := redirected(t, Config{Permanent: true})
-	if _, err := r.Lead(entries(t), rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, r, entries(t), rules.FamilySet{})
 	later, err := Open(Config{Addrs: r.config.Addrs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer later.Close()
-	if _, err := later.Lead(nil, rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, later, nil, rules.FamilySet{})
 	wantAnswer(t, "after another process", "the cluster's")
 }
 
 // TestLeave: a family that is left as it is stays, until it is not left any more.
 func TestLeave(t *testing.T) {
 	r, _, _ := redirected(t, Config{})
-	if _, err := r.Lead(entries(t), rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, r, entries(t), rules.FamilySet{})
 	later, err := Open(Config{Addrs: r.config.Addrs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer later.Close()
 	for range 2 {
-		if _, err := later.Lead(OfFamily(entries(t), true), rules.FamilySet{rules.IPv4: true}); err != nil {
-			t.Fatal(err)
-		}
+		lead(t, later, OfFamily(entries(t), true), rules.FamilySet{rules.IPv4: true})
 		wantAnswer(t, "IPv4 is left", "the server of this node")
 	}
-	if _, err := later.Lead(nil, rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, later, nil, rules.FamilySet{})
 	wantAnswer(t, "nothing is left", "the cluster's")
 }
 
 // TestRemove: nothing is left, once the rules are gone.
 func TestRemove(t *testing.T) {
 	r, b, _ := redirected(t, Config{})
-	if _, err := r.Lead(entries(t), rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, r, entries(t), rules.FamilySet{})
 	dry := rules.Removal{DryRun: true}
 	if err := r.Remove(&dry); err != nil || fmt.Sprint(dry.Items) != "[{ipset sets 2} {interface lo addresses 2}]" {
 		t.Fatalf("what would be removed: %v, %v", dry.Items, err)
@@ -278,9 +251,7 @@ func TestRemove(t *testing.T) {
 	if err := r.Remove(nil); err != nil {
 		t.Fatalf("while rules name the sets: %v", err)
 	}
-	if err := b.Cleanup(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Cleanup(context.Background()))
 	if err := r.Remove(nil); err != nil {
 		t.Fatal(err)
 	}
@@ -328,9 +299,7 @@ func TestStrangers(t *testing.T) {
 // EndFlows ends them.
 func TestFlowsToTheServerStay(t *testing.T) {
 	r, _, want := redirected(t, Config{})
-	if _, err := r.Lead(entries(t), rules.FamilySet{}); err != nil {
-		t.Fatal(err)
-	}
+	lead(t, r, entries(t), rules.FamilySet{})
 	wantAnswer(t, "led", "the server of this node")
 	var c conntrack.Cleaner
 	deleted, _, err := c.Clean(t.Context(), want, topology.View{}, rules.FamilySet{true, true}, true)

@@ -15,9 +15,7 @@ import (
 func used(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, after, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(after)
 	user, errUser := strconv.Atoi(fields[11])
@@ -32,16 +30,12 @@ func used(t *testing.T, pid int) time.Duration {
 func TestProcessorTime(t *testing.T) {
 	before := ProcessorTime()
 	cmd := Command(t.Context(), "sh", "-c", "while :; do :; done")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	wait.Until(t, "the program has used the processor", func() error {
 		now := used(t, cmd.Process.Pid)
 		return wait.Check(now >= 50*time.Millisecond, "for %s", now)
 	})
-	if err := cmd.Cancel(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Cancel())
 	_ = cmd.Wait() // it was killed
 	if took := ProcessorTime() - before; took < 50*time.Millisecond {
 		t.Errorf("%v, want the time of the program too", took)

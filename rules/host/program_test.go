@@ -20,9 +20,7 @@ func TestCommandEndsWholeGroup(t *testing.T) {
 	dir := t.TempDir()
 	script, pidFile := filepath.Join(dir, "tool"), filepath.Join(dir, "pid")
 	body := "#!/bin/sh\ntrap '' TERM\nsh -c 'trap \"\" TERM; echo $$ >" + pidFile + ".new; mv " + pidFile + ".new " + pidFile + "; while :; do sleep 1; done' &\nwait\n"
-	if err := os.WriteFile(script, []byte(body), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(script, []byte(body), 0o755))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
