@@ -293,9 +293,8 @@ func (b *backend) fail(n int) { b.set(func(k *backend) { k.failures = n }) }
 func (b *backend) tamper() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(b.kernel.services)) {
-		b.kernel.services[name] = nil
-		return
+	if names := slices.Sorted(maps.Keys(b.kernel.services)); len(names) > 0 {
+		b.kernel.services[names[0]] = nil
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"gridproxy/rules"
-	"gridproxy/topology"
 )
 
 // familyBackend writes one family, and fails at the other or leaves it out.
@@ -34,28 +33,12 @@ func (b *familyBackend) set(o rules.Outcomes) {
 	b.outcomes = o
 }
 
-// familyFlows records the families whose flows were swept.
-type familyFlows struct {
-	mu    sync.Mutex
-	swept []rules.FamilySet
-}
-
-func (f *familyFlows) Clean(_ context.Context, _ rules.Ruleset, _ topology.View, synced rules.FamilySet, _ bool) (int, int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.swept = append(f.swept, synced)
-	return 0, 0, nil
-}
-
-func (f *familyFlows) Remember([]*rules.Service) {}
-
-func (f *familyFlows) last() rules.FamilySet {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.swept) == 0 {
-		return rules.FamilySet{}
+// with lets a Syncer begin with a Backend and one Service.
+func with(backend rules.Backend) func(*bench, *Config) {
+	return func(b *bench, c *Config) {
+		c.Backends = []NamedBackend{{"iptables", backend}}
+		b.src.set(someSnapshot("1"))
 	}
-	return f.swept[len(f.swept)-1]
 }
 
 // TestFamiliesApart: while one family fails the flows of the other are swept and nothing of it is
@@ -66,19 +49,16 @@ func TestFamiliesApart(t *testing.T) {
 		healthy := rules.IPv4 + rules.IPv6 - failing
 		outcomes := rules.Outcomes{}
 		outcomes[failing].Err = broken
-		backend, swept := &familyBackend{outcomes: outcomes}, &familyFlows{}
-		change := func(b *bench, c *Config) {
-			c.Backends, c.Flows = []NamedBackend{{"iptables", backend}}, swept
-			b.src.set(someSnapshot("1"))
-		}
+		backend, swept := &familyBackend{outcomes: outcomes}, &flows{}
+		change := func(b *bench, c *Config) { c.Flows = swept; with(backend)(b, c) }
 		run(t, change, func(t *testing.T, b *bench) {
 			b.at(time.Minute)
 			all := b.seen.all()
 			if r := all[len(all)-1]; !errors.Is(r.Err, broken) || !errors.Is(r.Changes.Families[failing].Err, broken) || !r.Changes.Families[healthy].Synced() {
 				t.Errorf("%s fails: error %v, families %+v", failing, r.Err, r.Changes.Families)
 			}
-			if s := swept.last(); !s[healthy] || s[failing] {
-				t.Errorf("%s fails: flows of %v were swept", failing, s)
+			if of := swept.families(); len(of) == 0 || !of[len(of)-1][healthy] || of[len(of)-1][failing] {
+				t.Errorf("%s fails: flows of %v were swept", failing, of)
 			}
 			if p := b.PendingOf(failing); !p.Equal(b.began) || !b.Pending().Equal(b.began) || !b.LastSuccessOf(failing).IsZero() {
 				t.Errorf("%s fails: pending since %v (all: %v), last success %v", failing, p, b.Pending(), b.LastSuccessOf(failing))
@@ -101,11 +81,7 @@ func TestFamiliesApart(t *testing.T) {
 // and no such run reads the kernel back. What failed is tried again when the back-off says so.
 func TestHealthyFamilyDoesNotWait(t *testing.T) {
 	backend := &familyBackend{outcomes: rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}}}
-	change := func(b *bench, c *Config) {
-		c.Backends = []NamedBackend{{"iptables", backend}}
-		b.src.set(someSnapshot("1"))
-	}
-	run(t, change, func(t *testing.T, b *bench) {
+	run(t, with(backend), func(t *testing.T, b *bench) {
 		for _, at := range []time.Duration{4 * s, 9 * s} {
 			b.at(at)
 			b.src.set(someSnapshot(at.String()))
@@ -142,11 +118,7 @@ func TestHealthyFamilyDoesNotWait(t *testing.T) {
 func TestVerifyAfterFailedStart(t *testing.T) {
 	failed := rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}}
 	backend := &familyBackend{outcomes: failed}
-	change := func(b *bench, c *Config) {
-		c.Backends = []NamedBackend{{"ipvs", backend}}
-		b.src.set(someSnapshot("1"))
-	}
-	run(t, change, func(t *testing.T, b *bench) {
+	run(t, with(backend), func(t *testing.T, b *bench) {
 		b.at(4 * s) // the next retry is at 7 s
 		backend.set(rules.Outcomes{})
 		b.src.set(someSnapshot("2"))
@@ -162,11 +134,7 @@ func TestVerifyAfterFailedStart(t *testing.T) {
 func TestBackoffIsNotInherited(t *testing.T) {
 	broken := errors.New("ip6tables-restore: exit status 3")
 	backend := &familyBackend{outcomes: rules.Outcomes{{}, {Err: broken}}}
-	change := func(b *bench, c *Config) {
-		c.Backends = []NamedBackend{{"iptables", backend}}
-		b.src.set(someSnapshot("1"))
-	}
-	run(t, change, func(t *testing.T, b *bench) {
+	run(t, with(backend), func(t *testing.T, b *bench) {
 		b.at(61 * s) // IPv6 was tried at 55 s, and is next at 65 s
 		b.src.set(someSnapshot("2"))
 		b.at(62 * s)

@@ -46,11 +46,7 @@ func TestNothingElseToEnforce(t *testing.T) {
 // back what failed.
 func TestFailedIsNotWritten(t *testing.T) {
 	backend := &familyBackend{}
-	change := func(b *bench, c *Config) {
-		c.Backends = []NamedBackend{{"iptables", backend}}
-		b.src.set(someSnapshot("1"))
-	}
-	run(t, change, func(t *testing.T, b *bench) {
+	run(t, with(backend), func(t *testing.T, b *bench) {
 		before := b.here.host
 		b.at(2 * s)
 		backend.set(rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}})

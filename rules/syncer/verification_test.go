@@ -278,11 +278,7 @@ func (b *readers) Sync(ctx context.Context, want rules.Ruleset, verify bool) (ru
 // holds is read only when a verification is due.
 func TestRetriesDoNotVerify(t *testing.T) {
 	backend := &readers{}
-	change := func(b *bench, c *Config) {
-		c.Backends = []NamedBackend{{"iptables", backend}}
-		b.src.set(someSnapshot("1"))
-	}
-	run(t, change, func(t *testing.T, b *bench) {
+	run(t, with(backend), func(t *testing.T, b *bench) {
 		b.at(s)
 		backend.set(rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}})
 		b.src.set(someSnapshot("2"))
@@ -301,11 +297,7 @@ func TestRetriesDoNotVerify(t *testing.T) {
 func TestFailedStartVerifiesTheOther(t *testing.T) {
 	backend := &readers{}
 	backend.set(rules.Outcomes{{}, {Err: errors.New("ip6tables-restore: exit status 3")}})
-	change := func(b *bench, c *Config) {
-		c.Backends = []NamedBackend{{"iptables", backend}}
-		b.src.set(someSnapshot("1"))
-	}
-	run(t, change, func(t *testing.T, b *bench) {
+	run(t, with(backend), func(t *testing.T, b *bench) {
 		b.at(90 * s)
 		if reads := slices.Index(backend.read[1:], true); reads < 0 {
 			t.Errorf("the healthy family was read: %v, want it read again", backend.read)
