@@ -38,11 +38,7 @@ func (c claimant) objects() (*corev1.Service, *discoveryv1.EndpointSlice) {
 	}
 	svc := &corev1.Service{ObjectMeta: meta}
 	svc.Spec.Type, svc.Spec.ClusterIP = corev1.ServiceTypeLoadBalancer, c.clusterIP
-	port := corev1.ServicePort{Port: max(c.port, 80), Protocol: c.protocol, NodePort: c.nodePort}
-	if c.port > 0 {
-		port.Port = c.port
-	}
-	svc.Spec.Ports = []corev1.ServicePort{port}
+	svc.Spec.Ports = []corev1.ServicePort{{Port: cmp.Or(c.port, 80), Protocol: c.protocol, NodePort: c.nodePort}}
 	if c.externalIP != "" {
 		svc.Spec.ExternalIPs = []string{c.externalIP}
 	}

@@ -164,11 +164,6 @@ func TestCompile(t *testing.T) {
 }
 
 func TestNodePorts(t *testing.T) {
-	var host []netip.Addr
-	for _, a := range []string{"127.0.0.1", "192.168.0.2", "192.168.1.2", "::1", "fd00::2"} {
-		host = append(host, netip.MustParseAddr(a))
-	}
-	self := topology.NodeFacts{HostAddrs: host, IPs: []netip.Addr{host[1], host[4]}}
 	for _, tc := range []struct {
 		name     string
 		prefixes string
@@ -192,16 +187,27 @@ func TestNodePorts(t *testing.T) {
 		{"localhost and everything", "127.0.0.0/8 ::1/128 0.0.0.0/0 ::/0", false, true, "{{true [192.168.0.2 192.168.1.2]} {true [fd00::2]} false}"},
 	} {
 		c := Config{LocalhostNodePorts: !tc.off, NodePortAddresses: NodePortAddresses{Primary: tc.primary}}
-		for _, p := range strings.Fields(tc.prefixes) {
-			c.NodePortAddresses.Prefixes = append(c.NodePortAddresses.Prefixes, netip.MustParsePrefix(p))
-		}
-		if got := describeScope(newNodePortScope(self, c)); got != tc.want {
+		got := describeScope("127.0.0.1 192.168.0.2 192.168.1.2 ::1 fd00::2", "192.168.0.2 fd00::2", tc.prefixes, c)
+		if got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
 }
 
-func describeScope(s NodePortScope) string {
+// describeScope spells where NodePorts answer on a machine with the addresses host, whose Node
+// object has the addresses ips.
+func describeScope(host, ips, prefixes string, c Config) string {
+	var self topology.NodeFacts
+	for _, a := range strings.Fields(host) {
+		self.HostAddrs = append(self.HostAddrs, netip.MustParseAddr(a))
+	}
+	for _, a := range strings.Fields(ips) {
+		self.IPs = append(self.IPs, netip.MustParseAddr(a))
+	}
+	for _, p := range strings.Fields(prefixes) {
+		c.NodePortAddresses.Prefixes = append(c.NodePortAddresses.Prefixes, netip.MustParsePrefix(p))
+	}
+	s := newNodePortScope(self, c)
 	text := fmt.Sprintf("{%v %v %t}", s.IPv4, s.IPv6, s.Localhost)
 	if len(s.HealthLoopback) > 0 {
 		text += fmt.Sprintf(" health %v", s.HealthLoopback)
@@ -231,10 +237,6 @@ func TestSourceRangeOfUnknownNode(t *testing.T) {
 // have. A family for which nothing is left is everything, as in kube-proxy 1.37, but nothing while
 // the Node object tells of no address at all: NodePorts do not open because an address is missing.
 func TestPrimaryNodePorts(t *testing.T) {
-	var host []netip.Addr
-	for _, a := range []string{"127.0.0.1", "192.168.0.2", "::1", "fd00::2"} {
-		host = append(host, netip.MustParseAddr(a))
-	}
 	const localhost = "127.0.0.0/8 ::1/128"
 	for _, tc := range []struct{ ips, cidrs, want string }{
 		{"", "", "{{false []} {false []} false}"},
@@ -248,15 +250,8 @@ func TestPrimaryNodePorts(t *testing.T) {
 		{"192.168.0.2", localhost, "{{false [127.0.0.1 192.168.0.2]} {false []} true} health [::1]"},
 		{"fd00::2", "10.0.0.0/8", "{{false []} {false [fd00::2]} false}"},
 	} {
-		self := topology.NodeFacts{HostAddrs: host}
-		for _, ip := range strings.Fields(tc.ips) {
-			self.IPs = append(self.IPs, netip.MustParseAddr(ip))
-		}
 		c := Config{LocalhostNodePorts: true, NodePortAddresses: NodePortAddresses{Primary: true}}
-		for _, p := range strings.Fields(tc.cidrs) {
-			c.NodePortAddresses.Prefixes = append(c.NodePortAddresses.Prefixes, netip.MustParsePrefix(p))
-		}
-		if got := describeScope(newNodePortScope(self, c)); got != tc.want {
+		if got := describeScope("127.0.0.1 192.168.0.2 ::1 fd00::2", tc.ips, tc.cidrs, c); got != tc.want {
 			t.Errorf("node with addresses [%s], primary and [%s]: %s, want %s", tc.ips, tc.cidrs, got, tc.want)
 		}
 	}
