@@ -216,10 +216,7 @@ func (s schedule) backoff() time.Duration {
 	}
 	wait := retryDelay
 	for range s.failures - 1 {
-		if wait >= limit {
-			break
-		}
-		wait *= 2
+		wait = min(2*wait, max(limit, retryDelay))
 	}
-	return min(wait, max(limit, retryDelay))
+	return wait
 }
