@@ -34,7 +34,6 @@ type contest struct {
 	others []place
 }
 
-// place is one Frontend.
 type place struct {
 	memory   *memory
 	frontend int
@@ -80,7 +79,6 @@ func (x *claimIndex) set(key ClaimKey, c contest) {
 	}
 }
 
-// add takes up the claims of a Service.
 func (x *claimIndex) add(m *memory) {
 	x.added[m] = struct{}{}
 	for i, f := range m.whole.Frontends {

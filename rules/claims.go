@@ -157,7 +157,6 @@ type reserved struct {
 	localDNS []netip.Addr
 }
 
-// reservation returns what the address of a Frontend is reserved for.
 func (r reserved) reservation(s *Service, f Frontend) Reservation {
 	isNodePort := f.Kind == NodePort && f.Addr.Port() == PortDNS && firstOf(r.localDNS, f.Addr.Addr().Is6()).IsValid()
 	if isNodePort || slices.Contains(r.localDNS, f.Addr.Addr()) {

@@ -8,7 +8,6 @@ import (
 // ErrInterrupted is the cause of a Reading that ended before it was complete.
 var ErrInterrupted = errors.New("reading the kernel back was interrupted, because a change is to be written first")
 
-// readingKey is the key of a context's reading.
 type readingKey struct{}
 
 // WithReading returns a context for a Sync that verifies. The Sync may read back until reading ends
@@ -41,7 +40,6 @@ func Interrupted(reading context.Context) bool {
 	return errors.Is(context.Cause(reading), ErrInterrupted)
 }
 
-// progressKey is the key of a context's progress function.
 type progressKey struct{}
 
 // WithProgress returns a context by which a Backend reports steps: report is called by

@@ -23,7 +23,6 @@ const dumpAttempts = 5
 // was deleted by then stays deleted, and the next call sweeps again.
 const sweepLimit = time.Minute
 
-// errLate says that the limit was exceeded.
 var errLate = fmt.Errorf("sweeping flows took more than %s; it continues at the next sync", sweepLimit)
 
 // Cleaner keeps the kernel's flows in accord with the Ruleset that the kernel enforces. The

@@ -27,7 +27,6 @@ func (r *Redirect) ensureAddress(a netip.Addr) error {
 	return nil
 }
 
-// hasAddress reports whether the loopback interface has an address.
 func (r *Redirect) hasAddress(a netip.Addr) (bool, error) {
 	link, err := r.links.LinkByName(loopback)
 	if err != nil {

@@ -44,7 +44,6 @@ func ReadListeners(addrs []netip.Addr, probably []int) ([]Listener, error) {
 	return listenersOf(found, probably), nil
 }
 
-// socketRow is a row of a table of the kernel.
 type socketRow struct {
 	listener Listener
 	link     string // what a file descriptor of it leads to
@@ -108,7 +107,6 @@ func parseEndpoint(text string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addr, uint16(number)), nil
 }
 
-// listenersOf adds the processes.
 func listenersOf(found []socketRow, probably []int) []Listener {
 	open := map[string]int{} // sockets whose process is not known yet; then their processes
 	for _, row := range found {

@@ -88,7 +88,6 @@ func New(ctx context.Context, c BackendConfig) (*Backend, error) {
 	return b, nil
 }
 
-// complete fills in what c leaves out.
 func (c BackendConfig) complete() BackendConfig {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

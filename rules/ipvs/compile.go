@@ -67,7 +67,6 @@ func newFacts(rs rules.Ruleset, cfg Config) facts {
 	return f
 }
 
-// isPrivate6 reports whether an address is a loopback or link-local one of IPv6.
 func isPrivate6(a netip.Addr) bool { return a.Is6() && (a.IsLoopback() || a.IsLinkLocalUnicast()) }
 
 // Compile splits a Ruleset. Services that did not change cost a comparison of pointers.
@@ -104,7 +103,6 @@ func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
 	return out
 }
 
-// nodePortSet holds the keys of NodePorts.
 type nodePortSet map[rules.ClaimKey]struct{}
 
 // changedNodePorts returns the NodePorts that answer on an address in only one of two states.
@@ -124,7 +122,6 @@ func changedNodePorts(before, now []rules.ClaimKey) nodePortSet {
 	return changed
 }
 
-// concern reports whether a Service has one of the NodePorts.
 func (n nodePortSet) concern(s *rules.Service) bool {
 	return len(n) > 0 && slices.ContainsFunc(s.Frontends, func(f rules.Frontend) bool {
 		return f.Kind == rules.NodePort && has(n, rules.ClaimKey{Addr: f.Addr, Protocol: s.Name.IPProtocol()})

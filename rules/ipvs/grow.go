@@ -87,7 +87,6 @@ func (p *planner) needing(op operation) []ServerKey {
 	return nil
 }
 
-// desiredOn returns the desired servers on an address.
 func (p *planner) desiredOn(a netip.Addr) []ServerKey {
 	var on []ServerKey
 	for key := range p.desired.servers {

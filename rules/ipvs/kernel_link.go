@@ -43,7 +43,6 @@ func (k *kernel) ensureLink() error {
 	return nil
 }
 
-// deleteLink deletes Link with its addresses.
 func (k *kernel) deleteLink() error {
 	if err := k.findLink(); err != nil || k.link == nil {
 		return err

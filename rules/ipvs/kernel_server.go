@@ -20,10 +20,8 @@ const (
 	flagHashPort   = 0x10 // mh: a client's port counts too, as with kube-proxy
 )
 
-// errForeign reports that a virtual server exists that is not ours.
 var errForeign = errors.New("another program has a virtual server there")
 
-// toService returns a server as in a message to the kernel.
 func toService(key ServerKey, s Server) *ipvs.Service {
 	out := &ipvs.Service{
 		Address:       toIP(key.Addr.Addr()),

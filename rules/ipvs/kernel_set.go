@@ -95,7 +95,6 @@ func (k *kernel) deleteEntry(e Entry) error {
 	return nil
 }
 
-// setEntry returns e as in a message to the kernel.
 func setEntry(e Entry) *netlink.IPSetEntry {
 	out := &netlink.IPSetEntry{IP: toIP(e.Net.Addr())}
 	if e.Port != 0 {

@@ -33,7 +33,6 @@ type operation struct {
 	Entry       Entry
 }
 
-// family returns the address family that an operation is about.
 func (op operation) family() netfilter.Family {
 	switch op.Kind {
 	case addEntry, deleteEntry:

@@ -19,7 +19,6 @@ type Part struct {
 	write func(io.Writer, kernelState, netfilter.Family) error
 }
 
-// partServers is the Name of the Part that has the virtual servers.
 const partServers = "ipvs"
 
 // Parts returns all Parts, in the order in which they are printed and compared.

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listedSet is a set as the kernel lists it.
 type listedSet struct {
 	kind    string
 	count   int // of entries, as the kernel counts them; 0 = it has none, or does not count

@@ -6,7 +6,6 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// knownSet is a set that is ours, or kube-proxy's.
 type knownSet struct {
 	name   string
 	kind   string // "" = only kube-proxy has it
@@ -82,7 +81,6 @@ func newKeptSets() map[string]setUse {
 	return uses
 }
 
-// sets returns the names of the sets of a server's family.
 func (k ServerKey) sets() *familySets { return &setNames[k.family()] }
 
 // ofServers returns the names of our sets whose entries make virtual servers ours.

@@ -26,7 +26,6 @@ type splitter struct {
 // loopback4 is where NodePorts answer processes of the node.
 var loopback4 = netip.MustParsePrefix("127.0.0.0/8")
 
-// broadcast4 is every machine on the link.
 var broadcast4 = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
 func (sp splitter) service(s *rules.Service) *servicePlan {
@@ -213,12 +212,10 @@ func (sp splitter) isAPIServer(a netip.Addr) bool {
 	return slices.ContainsFunc(sp.facts.apiServers, func(s netip.AddrPort) bool { return s.Addr() == a })
 }
 
-// inside reports whether an address is in one of some prefixes.
 func inside(prefixes []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// isHost reports whether an address belongs to this machine.
 func (sp splitter) isHost(a netip.Addr) bool {
 	_, found := slices.BinarySearchFunc(sp.facts.host, a, netip.Addr.Compare)
 	return found

@@ -235,7 +235,6 @@ func (c *collection) matching(ports []dnsview.Port) (numbers []int32) {
 	return numbers
 }
 
-// wants reports whether records of an address are wanted.
 func (c *collection) wants(addr netip.Addr) bool {
 	return c.want != WantIPv4 && c.want != WantIPv6 || addr.Is4() == (c.want == WantIPv4)
 }

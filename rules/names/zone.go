@@ -133,7 +133,6 @@ func (e *entry) hostname(i int32) string { return e.Endpoints[i].Hostname }
 
 func (e *entry) addr(i int32) netip.Addr { return e.Endpoints[i].Addr.Unmap() }
 
-// zoneDraft is a Zone in the making.
 type zoneDraft struct {
 	services   *draft[types.NamespacedName, *entry]
 	clusterIPs *draft[netip.Addr, []*entry]

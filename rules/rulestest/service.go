@@ -21,7 +21,6 @@ func serviceName(i int) types.NamespacedName {
 	}
 }
 
-// drawService draws the ports of the Service of number i.
 func drawService(t *rapid.T, i int) []*topology.ServicePort {
 	v4, v6 := true, true
 	switch rapid.IntRange(0, 3).Draw(t, "families") {
