@@ -207,8 +207,6 @@ func testCleanEmptyUnit(t *testing.T, p place) {
 	}
 }
 
-// TestCleanFollowsFamily: a family whose rules are not in force is left alone while the other is
-// swept, and swept when it is back, although its rules did not change any more.
 // TestRemember: a Service that was deleted while no process ran loses its UDP flows at the first
 // Clean, which does not know it otherwise.
 func TestRemember(t *testing.T) {
@@ -233,6 +231,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
+// TestCleanFollowsFamily: a family whose rules are not in force is left alone while the other is
+// swept, and swept when it is back, although its rules did not change any more.
 func TestCleanFollowsFamily(t *testing.T) {
 	var local []string
 	for _, p := range places {
