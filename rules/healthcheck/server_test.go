@@ -62,6 +62,14 @@ func ruleset(checks ...rules.HealthCheck) rules.Ruleset {
 	return rules.Ruleset{HealthChecks: checks, NodePorts: loopbackOnly}
 }
 
+// sync wants these health checks, and every port of them to open.
+func sync(t *testing.T, s *Server, checks ...rules.HealthCheck) {
+	t.Helper()
+	if failed := s.Sync(ruleset(checks...), rules.Outcomes{}); failed != nil {
+		t.Fatal(failed)
+	}
+}
+
 type reply struct {
 	Code         int
 	Weight, Type string
@@ -154,9 +162,7 @@ func TestAnswers(t *testing.T) {
 	}
 	four := rules.HealthCheck{Service: web, Port: port, LocalReady: 2}
 	six := rules.HealthCheck{Service: web, Port: port, IPv6: true}
-	if failed := s.Sync(ruleset(four, six), rules.Outcomes{}); failed != nil {
-		t.Fatal(failed)
-	}
+	sync(t, s, four, six)
 	expect("127.0.0.1", 200, "2", "true")
 	expect("::1", 503, "0", "true")
 
@@ -165,31 +171,23 @@ func TestAnswers(t *testing.T) {
 	healthy.Store(true)
 
 	four.LocalReady, six.LocalReady = 0, 1
-	if failed := s.Sync(ruleset(four, six), rules.Outcomes{}); failed != nil {
-		t.Fatal(failed)
-	}
+	sync(t, s, four, six)
 	expect("127.0.0.1", 503, "0", "true")
 	expect("::1", 200, "1", "true")
 }
 
 func TestPortsFollowRules(t *testing.T) {
 	s, first, second := newServer(t, always), freePort(t), freePort(t)
-	sync := func(checks ...rules.HealthCheck) {
-		t.Helper()
-		if failed := s.Sync(ruleset(checks...), rules.Outcomes{}); failed != nil {
-			t.Fatal(failed)
-		}
-	}
-	sync(rules.HealthCheck{Service: web, Port: first, LocalReady: 1})
+	sync(t, s, rules.HealthCheck{Service: web, Port: first, LocalReady: 1})
 	if !isClosed(t, "::1", first) {
 		t.Error("an IPv4 check answers on IPv6")
 	}
 	// The number changes hands, and web gets another one.
-	sync(rules.HealthCheck{Service: dns, Port: first, LocalReady: 3}, rules.HealthCheck{Service: web, Port: second, LocalReady: 1})
+	sync(t, s, rules.HealthCheck{Service: dns, Port: first, LocalReady: 3}, rules.HealthCheck{Service: web, Port: second, LocalReady: 1})
 	if r := get(t, "127.0.0.1", first, "/"); r.Weight != "3" {
 		t.Errorf("the port's new Service answers with weight %s, want 3", r.Weight)
 	}
-	sync(rules.HealthCheck{Service: web, Port: second, LocalReady: 1})
+	sync(t, s, rules.HealthCheck{Service: web, Port: second, LocalReady: 1})
 	if !isClosed(t, "127.0.0.1", first) {
 		t.Error("a port that is not in the rules any more answers")
 	}
@@ -205,9 +203,7 @@ func TestReopen(t *testing.T) {
 	s, port := newServer(t, always), freePort(t)
 	for range 50 {
 		for _, name := range []types.NamespacedName{web, dns} {
-			if failed := s.Sync(ruleset(rules.HealthCheck{Service: name, Port: port}), rules.Outcomes{}); failed != nil {
-				t.Fatal(failed)
-			}
+			sync(t, s, rules.HealthCheck{Service: name, Port: port})
 		}
 	}
 }
@@ -220,9 +216,9 @@ func TestBindFailureIsToldAndRetried(t *testing.T) {
 	}
 	defer taken.Close()
 	s := newServer(t, always)
-	want := ruleset(rules.HealthCheck{Service: web, Port: port, LocalReady: 1}, rules.HealthCheck{Service: web, Port: port, IPv6: true, LocalReady: 1})
+	checks := []rules.HealthCheck{{Service: web, Port: port, LocalReady: 1}, {Service: web, Port: port, IPv6: true, LocalReady: 1}}
 	for range 2 {
-		failed := s.Sync(want, rules.Outcomes{})
+		failed := s.Sync(ruleset(checks...), rules.Outcomes{})
 		if len(failed) != 1 || failed[0].Service != web || !errors.Is(failed[0], syscall.EADDRINUSE) {
 			t.Fatalf("Sync = %v, want one failure of %s: address in use", failed, web)
 		}
@@ -231,9 +227,7 @@ func TestBindFailureIsToldAndRetried(t *testing.T) {
 		t.Errorf("the other family answers %d, want 200", r.Code)
 	}
 	taken.Close()
-	if failed := s.Sync(want, rules.Outcomes{}); failed != nil {
-		t.Fatal(failed)
-	}
+	sync(t, s, checks...)
 	if r := get(t, "127.0.0.1", port, "/"); r.Code != 200 {
 		t.Errorf("after the port became free it answers %d, want 200", r.Code)
 	}
