@@ -170,9 +170,7 @@ func TestRedirect(t *testing.T) {
 	wantAnswer(t, "led", "the server of this node")
 	lead(t, r, entries(t), rules.FamilySet{}) // renews them
 	for _, f := range rules.Families() {
-		if err := r.Prepare(f); err != nil {
-			t.Fatalf("what is there: %v", err)
-		}
+		must(t, r.Prepare(f)) // what is there stays
 	}
 	if c, err := b.Sync(t.Context(), want, true); err != nil || c.Chains > 0 {
 		t.Errorf("a verification wrote %d chains, %v", c.Chains, err)
@@ -252,9 +250,7 @@ func TestRemove(t *testing.T) {
 		t.Fatalf("while rules name the sets: %v", err)
 	}
 	must(t, b.Cleanup(context.Background()))
-	if err := r.Remove(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Remove(nil))
 	if text := run(t, "ipset", "list", "-n"); text != "" {
 		t.Errorf("sets are left: %s", text)
 	}

@@ -174,15 +174,6 @@ func (k *fakeKernel) run(r *fakeRun) bool {
 	return !r.crashed
 }
 
-// counted is what the kernel tells of the destinations that are counted.
-func counted(p *planner, open map[DestinationKey]int) map[DestinationKey]int {
-	counts := map[DestinationKey]int{}
-	for d := range p.drains {
-		counts[d] = open[d]
-	}
-	return counts
-}
-
 // expect is what must be there at the end: what is wanted, and what is others'.
 func (k *fakeKernel) expect(want State) State {
 	conflict := func(key ServerKey) bool { return has(k.foreign.Servers, key) }
@@ -276,7 +267,10 @@ func (r *fakeRun) writeChains() error {
 }
 
 func (r *fakeRun) countConnections() error {
-	r.planner.connections = counted(r.planner, r.open)
+	r.planner.connections = map[DestinationKey]int{}
+	for d := range r.planner.drains {
+		r.planner.connections[d] = r.open[d]
+	}
 	return nil
 }
 

@@ -37,7 +37,6 @@ func TestProbeNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
-	need.IPVS(t)
 	for _, variant := range []netfilter.Variant{netfilter.VariantNFT, netfilter.VariantLegacy} {
 		enter(t)
 		for _, scheduler := range []string{"rr", "mh", "wlc"} {
@@ -57,7 +56,6 @@ func TestProbe(t *testing.T) {
 // TestProbeScheduler: the kernel does not have every scheduler that there is; and a name that is no
 // scheduler never gets to its module loader.
 func TestProbeScheduler(t *testing.T) {
-	need.IPVS(t)
 	enter(t)
 	k := open(t)
 	if err := (&prober{kernel: k, families: bothFamilies()}).run(t.Context(), "nothing"); err == nil ||
