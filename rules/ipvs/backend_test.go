@@ -86,7 +86,9 @@ func TestAffinityAndScheduler(t *testing.T) {
 		changed.Affinity, changed.Scheduler = step.affinity, step.scheduler
 		before := m.Status().Messages
 		m.sync(ruleset(&changed), false)
-		m.expect(m.wantsWithout(ruleset(&changed), "twos-such"), step.want)
+		lacking := m.Backend.config.Config
+		lacking.Lacks = []string{"twos-such"}
+		m.expect(new(Compiler).Compile(ruleset(&changed), lacking).State(), step.want)
 		for _, key := range []string{"-A -t 10.96.0.1:80 ", "-A -t [fd00:96::1]:80 "} {
 			if saved := run(t, "", "ipvsadm", "-Sn"); !strings.Contains(saved, key+step.want+"\n") {
 				t.Errorf("want %s%s in\n%s", key, step.want, saved)
@@ -96,12 +98,6 @@ func TestAffinityAndScheduler(t *testing.T) {
 			t.Errorf("%s: %+v", step.want, sent)
 		}
 	}
-}
-
-func (m *machine) wantsWithout(rs rules.Ruleset, scheduler string) State {
-	c := m.Backend.config.Config
-	c.Lacks = []string{scheduler}
-	return new(Compiler).Compile(rs, c).State()
 }
 
 // failingTables cannot be written.

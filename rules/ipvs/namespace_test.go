@@ -10,12 +10,7 @@ import (
 	"gridproxy/integration/env/need"
 	"gridproxy/rules"
 	"gridproxy/rules/netfilter"
-
-	"golang.org/x/sys/unix"
 )
-
-// errNoScheduler is what the kernel says of a scheduler that it does not have.
-const errNoScheduler = unix.ENOENT
 
 func bothFamilies() []netfilter.Family { return []netfilter.Family{netfilter.IPv4, netfilter.IPv6} }
 

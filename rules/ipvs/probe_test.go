@@ -78,7 +78,7 @@ func TestSchedulersAreAskedOnce(t *testing.T) {
 	try := func(name string) error {
 		asked = append(asked, name)
 		if name == "twos" {
-			return errNoScheduler
+			return unix.ENOENT // as the kernel says
 		}
 		return nil
 	}
