@@ -79,7 +79,8 @@ func drawPorts(t *rapid.T, name string) []*topology.ServicePort {
 		svc.Spec.ExternalIPs = append(svc.Spec.ExternalIPs, pick("external IP", "203.0.113.1", "203.0.113.2", "192.168.0.2"))
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "ingresses") {
-		svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: pick("ingress", "203.0.113.1", "203.0.113.2", "192.168.0.2")})
+		ingress := corev1.LoadBalancerIngress{IP: pick("ingress", "203.0.113.1", "203.0.113.2", "192.168.0.2")}
+		svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, ingress)
 	}
 	svc.Spec.Type, svc.Spec.ExternalTrafficPolicy = corev1.ServiceTypeLoadBalancer, corev1.ServiceExternalTrafficPolicy(pick("policy", "Local", "Cluster"))
 	svc.Spec.HealthCheckNodePort = int32(rapid.SampledFrom([]int{0, 32000}).Draw(t, "health check"))
@@ -135,7 +136,8 @@ func TestClaimsFollowHistory(t *testing.T) {
 				}
 			}
 			if rapid.IntRange(0, 4).Draw(t, "API servers") == 0 {
-				config.APIServers = []netip.AddrPort{netip.MustParseAddrPort("203.0.113.1:80"), netip.MustParseAddrPort("192.168.0.2:30080")}[:rapid.IntRange(0, 2).Draw(t, "how many")]
+				servers := []netip.AddrPort{netip.MustParseAddrPort("203.0.113.1:80"), netip.MustParseAddrPort("192.168.0.2:30080")}
+				config.APIServers = servers[:rapid.IntRange(0, 2).Draw(t, "how many")]
 			}
 			if rapid.IntRange(0, 4).Draw(t, "local DNS") == 0 {
 				config.LocalDNS = []netip.Addr{netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("fd00::1")}[:rapid.IntRange(0, 2).Draw(t, "addresses of DNS")]
@@ -155,6 +157,8 @@ func TestClaimsFollowHistory(t *testing.T) {
 	}
 }
 
+var equateAddrs = cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{})
+
 func compareWithScratch(t *rapid.T, view topology.View, config Config, got Ruleset) {
 	t.Helper()
 	var whole []*Service
@@ -171,7 +175,7 @@ func compareWithScratch(t *rapid.T, view topology.View, config Config, got Rules
 		}
 	}
 	want.AddressConflicts, want.NodePortsTaken = conflicts, takenFromNodePorts(shadowing, view.Self.HostAddrs)
-	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, equateAddrs, cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("incremental differs (-from scratch +incremental):\n%s", diff)
 	}
 }
@@ -182,7 +186,7 @@ func compareWithBefore(t *rapid.T, view topology.View, got Ruleset, before map[*
 	now := map[*topology.ServicePort]memory{}
 	for i, sp := range view.Ports {
 		last, same := before[sp]
-		if same && last.granted != got.Services[i] && cmp.Equal(last.granted, got.Services[i], cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, netip.AddrPort{})) {
+		if same && last.granted != got.Services[i] && cmp.Equal(last.granted, got.Services[i], equateAddrs) {
 			t.Fatalf("%v is another pointer with the same content", sp.Name)
 		}
 		now[sp] = memory{granted: got.Services[i]}

@@ -200,7 +200,9 @@ func TestNoServiceTakesLocalDNS(t *testing.T) {
 				if n, m := len(free.Services[0].Frontends), len(kept.Services[0].Frontends); m != n-1 || len(free.AddressConflicts) > 0 {
 					t.Errorf("%s %s/%s: %d Frontends with local DNS, %d without", field, dns, protocol, m, n)
 				}
-				if got := strings.Join(conflicts(kept), "; "); !strings.HasPrefix(got, "a/thief "+field+" ") || !strings.HasSuffix(got, "has no effect: the DNS server of this Node answers there (--dns-address)") {
+				got := strings.Join(conflicts(kept), "; ")
+				if !strings.HasPrefix(got, "a/thief "+field+" ") ||
+					!strings.HasSuffix(got, "has no effect: the DNS server of this Node answers there (--dns-address)") {
 					t.Errorf("%s %s/%s: conflicts: %q", field, dns, protocol, got)
 				}
 			}

@@ -48,7 +48,8 @@ func missingModule(err error) string {
 	if !errors.Is(err, nl.IPSetError(nl.IPSET_ERR_FIND_TYPE)) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
 		return ""
 	}
-	return fmt.Sprintf("; load the module %s on this machine (modprobe -a xt_set %[1]s), or install the package that has it, such as linux-modules-extra or kernel-modules-extra", netfilter.SetModule(setType))
+	return fmt.Sprintf("; load the module %s on this machine (modprobe -a xt_set %[1]s), "+
+		"or install the package that has it, such as linux-modules-extra or kernel-modules-extra", netfilter.SetModule(setType))
 }
 
 // listSet lists the set of a family, if it exists.

@@ -46,7 +46,8 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 	}{
 		{"expire_quiescent_template", "a client with affinity keeps reaching a real server that drains", false},
 		{"conn_reuse_mode", "a client that reuses a source port may reach a real server that drains", true},
-		{"expire_nodest_conn", "a connection to a real server that was deleted hangs instead of being refused, and a client that crashed may reach one that drains", false},
+		{"expire_nodest_conn", "a connection to a real server that was deleted hangs instead of being refused, " +
+			"and a client that crashed may reach one that drains", false},
 	} {
 		if have, err := m.readInt(ipvsDir + s.name); s.keep && err == nil && have != 0 {
 			continue

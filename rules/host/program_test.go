@@ -19,7 +19,8 @@ import (
 func TestCommandEndsWholeGroup(t *testing.T) {
 	dir := t.TempDir()
 	script, pidFile := filepath.Join(dir, "tool"), filepath.Join(dir, "pid")
-	body := "#!/bin/sh\ntrap '' TERM\nsh -c 'trap \"\" TERM; echo $$ >" + pidFile + ".new; mv " + pidFile + ".new " + pidFile + "; while :; do sleep 1; done' &\nwait\n"
+	body := "#!/bin/sh\ntrap '' TERM\nsh -c 'trap \"\" TERM; echo $$ >" + pidFile + ".new; " +
+		"mv " + pidFile + ".new " + pidFile + "; while :; do sleep 1; done' &\nwait\n"
 	must(t, os.WriteFile(script, []byte(body), 0o755))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

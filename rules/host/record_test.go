@@ -24,7 +24,8 @@ func TestChangesAreLoggedAndRestored(t *testing.T) {
 	var text bytes.Buffer
 	m.Log = slog.New(slog.NewTextHandler(&text, nil))
 	for _, seconds := range []int{100, 200} { // two starts with other flags
-		for _, w := range m.Apply(t.Context(), Sysctls{MaxPerCore: 1, Min: 400000, TCPTimeoutCloseWait: time.Duration(seconds) * time.Second, UDPTimeout: time.Minute}) {
+		want := Sysctls{MaxPerCore: 1, Min: 400000, TCPTimeoutCloseWait: time.Duration(seconds) * time.Second, UDPTimeout: time.Minute}
+		for _, w := range m.Apply(t.Context(), want) {
 			t.Error(w)
 		}
 		must(t, m.RouteLocalnet())

@@ -144,7 +144,8 @@ func (m Machine) change(name string, old, value int64) error {
 		return nil
 	}
 	if notKept != nil {
-		m.Log.Warn("changed a setting of this machine without keeping its old value, so gridproxy cleanup --sysctls cannot restore it; mount "+RecordDir+" of the host",
+		m.Log.Warn("changed a setting of this machine without keeping its old value, "+
+			"so gridproxy cleanup --sysctls cannot restore it; mount "+RecordDir+" of the host",
 			"setting", settingName(name), "old", old, "new", value, "err", notKept)
 		return nil
 	}
@@ -176,10 +177,12 @@ func (m Machine) write(name string, value int64) error {
 func advice(name string, value int64, err error) string {
 	sysctl, isSysctl := strings.CutPrefix(name, sysctlDir)
 	switch {
-	case errors.Is(err, unix.EROFS) && isSysctl:
-		return fmt.Sprintf("let a privileged container set it first (gridproxy run --init-only), or run `sysctl -w %s=%d` on the host", strings.ReplaceAll(sysctl, "/", "."), value)
 	case errors.Is(err, unix.EROFS):
-		return fmt.Sprintf("let a privileged container set it first (gridproxy run --init-only), or run `echo %d > /%s` on the host", value, name)
+		command := fmt.Sprintf("echo %d > /%s", value, name)
+		if isSysctl {
+			command = fmt.Sprintf("sysctl -w %s=%d", strings.ReplaceAll(sysctl, "/", "."), value)
+		}
+		return "let a privileged container set it first (gridproxy run --init-only), or run `" + command + "` on the host"
 	case !errors.Is(err, os.ErrNotExist):
 		return "set it on the host"
 	case strings.HasPrefix(name, ipvsDir):

@@ -104,7 +104,8 @@ func TestApplyTimeouts(t *testing.T) {
 		t.Error("BeLiberal with the setting 0")
 	}
 
-	all := Sysctls{TCPTimeoutEstablished: 24 * time.Hour, TCPTimeoutCloseWait: time.Hour, UDPTimeout: 10 * time.Second, UDPTimeoutStream: time.Minute, TCPBeLiberal: true}
+	all := Sysctls{TCPTimeoutEstablished: 24 * time.Hour, TCPTimeoutCloseWait: time.Hour, TCPBeLiberal: true}
+	all.UDPTimeout, all.UDPTimeoutStream = 10*time.Second, time.Minute
 	if warnings := m.Apply(t.Context(), all); warnings != nil {
 		t.Error(warnings)
 	}

@@ -407,8 +407,8 @@ func TestCompile(t *testing.T) {
 		cfg       Config
 		want      string
 	}{
-		{"cluster IP", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", []rules.Route{{From: rules.Any, Masquerade: rules.OffCluster}}, rules.Pass)}, all, Config{},
-			"server 10.96.0.1:80/tcp rr 10.180.0.1:80 10.180.1.1:80 link\nKUBE-CLUSTER-IP 10.96.0.1,tcp:80\n"},
+		{"cluster IP", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", []rules.Route{{From: rules.Any, Masquerade: rules.OffCluster}}, rules.Pass)},
+			all, Config{}, "server 10.96.0.1:80/tcp rr 10.180.0.1:80 10.180.1.1:80 link\nKUBE-CLUSTER-IP 10.96.0.1,tcp:80\n"},
 		{"cluster IP, always masqueraded", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Scheduler: "sh"},
 			"server 10.96.0.1:80/tcp sh 10.180.0.1:80 10.180.1.1:80 link\nKUBE-EXTERNAL-IP 10.96.0.1,tcp:80\n"},
 		{"cluster IP without endpoints", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{},
@@ -417,9 +417,11 @@ func TestCompile(t *testing.T) {
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 drop\n"},
 		{"excluded", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Exclude: []netip.Prefix{prefix("10.96.0.0/24")}},
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 reject\n"},
-		{"refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Refused: []ServerKey{serverAt("10.96.0.1:80", netfilter.TCP)}},
+		{"refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)},
+			all, Config{Refused: []ServerKey{serverAt("10.96.0.1:80", netfilter.TCP)}},
 			"KUBE-IPVS-CHAINS 10.96.0.1,tcp:80\nchains cluster 10.96.0.1:80 allow 0 any pass\n"},
-		{"another one refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)}, all, Config{Refused: []ServerKey{serverAt("10.96.0.1:80", netfilter.UDP)}},
+		{"another one refused by the kernel", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", nil, rules.Reject)},
+			all, Config{Refused: []ServerKey{serverAt("10.96.0.1:80", netfilter.UDP)}},
 			"server 10.96.0.1:80/tcp rr link\nKUBE-CLUSTER-IP 10.96.0.1,tcp:80\n"},
 		{"multicast", []rules.Frontend{external(rules.ExternalIP, "224.0.0.9:80", anyRoute, rules.Pass)}, all, Config{},
 			"KUBE-IPVS-CHAINS 224.0.0.9,tcp:80\nchains external 224.0.0.9:80 allow 0 any pass\n"},
@@ -461,16 +463,18 @@ func TestCompile(t *testing.T) {
 		{"node port, external policy Local, none here", []rules.Frontend{external(rules.NodePort, node, local[:2], rules.Drop)}, all, Config{},
 			"KUBE-IPVS-CHAINS 127.0.0.0/8,tcp:30080\nKUBE-IPVS-CHAINS 192.168.0.2,tcp:30080\nKUBE-IPVS-CHAINS 192.168.1.2,tcp:30080\n" +
 				"chains node 0.0.0.0:30080 allow 0 pods node drop\n"},
-		{"node port, one address excluded", []rules.Frontend{external(rules.NodePort, node, anyRoute, rules.Pass)}, remote, Config{Exclude: []netip.Prefix{prefix("192.168.1.2/32")}},
+		{"node port, one address excluded", []rules.Frontend{external(rules.NodePort, node, anyRoute, rules.Pass)},
+			remote, Config{Exclude: []netip.Prefix{prefix("192.168.1.2/32")}},
 			"server 192.168.0.2:30080/tcp rr 10.180.0.1:80 10.180.1.1:80\nKUBE-EXTERNAL-IP 192.168.0.2,tcp:30080\nKUBE-IPVS-CHAINS 192.168.1.2,tcp:30080\n" +
 				"chains node 0.0.0.0:30080 allow 0 any pass\n"},
-		{"an external IP takes the place of a node port", []rules.Frontend{external(rules.ExternalIP, "192.168.0.2:30080", nil, rules.Reject), external(rules.NodePort, node, anyRoute, rules.Pass)}, remote, Config{},
+		{"an external IP takes the place of a node port",
+			[]rules.Frontend{external(rules.ExternalIP, "192.168.0.2:30080", nil, rules.Reject), external(rules.NodePort, node, anyRoute, rules.Pass)}, remote, Config{},
 			"server 192.168.0.2:30080/tcp rr\nserver 192.168.1.2:30080/tcp rr 10.180.0.1:80 10.180.1.1:80\n" +
 				"KUBE-EXTERNAL-IP 192.168.0.2,tcp:30080\nKUBE-EXTERNAL-IP 192.168.1.2,tcp:30080\n"},
 		{"retiring", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Retire: true},
 			"chains cluster 10.96.0.1:80 allow 0 any pass\n"},
-		{"a family that is not in use", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)}, all, Config{Families: []netfilter.Family{netfilter.IPv6}},
-			"chains cluster 10.96.0.1:80 allow 0 any pass\n"},
+		{"a family that is not in use", []rules.Frontend{external(rules.ClusterIP, "10.96.0.1:80", anyRoute, rules.Pass)},
+			all, Config{Families: []netfilter.Family{netfilter.IPv6}}, "chains cluster 10.96.0.1:80 allow 0 any pass\n"},
 	} {
 		svc := &rules.Service{Frontends: c.frontends, Sets: set}
 		rs := rules.Ruleset{Services: []*rules.Service{svc}, NodePorts: c.ports, HostAddrs: host, HostNetworks: []netip.Prefix{prefix("192.168.0.0/24")}}

@@ -113,7 +113,8 @@ func TestTakeOver(t *testing.T) {
 	}, "\n"), "ipset", "restore")
 	run(t, "", "ip", "link", "add", Link, "type", "dummy")
 	run(t, "", "ip", "addr", "add", "10.96.0.44/32", "dev", Link)
-	run(t, "-A -t 10.96.0.1:80 -s rr\n-a -t 10.96.0.1:80 -r 10.180.0.1:80 -m -w 1\n-A -t 10.96.0.44:80 -s rr\n-A -t 198.51.100.7:80 -s rr\n-A -t 127.0.0.1:30080\n", "ipvsadm", "-R")
+	run(t, "-A -t 10.96.0.1:80 -s rr\n-a -t 10.96.0.1:80 -r 10.180.0.1:80 -m -w 1\n"+
+		"-A -t 10.96.0.44:80 -s rr\n-A -t 198.51.100.7:80 -s rr\n-A -t 127.0.0.1:30080\n", "ipvsadm", "-R")
 	rs := ruleset(webService(1, "10.180.0.1:80"))
 	run(t, "*nat\n:OTHER - [0:0]\n-A OTHER -m set --match-set KUBE-LOAD-BALANCER dst,dst -j RETURN\nCOMMIT\n", "iptables-nft-restore", "--noflush")
 	before := m.Status().Messages

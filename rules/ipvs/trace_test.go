@@ -56,8 +56,10 @@ func TestTrace(t *testing.T) {
 		want           []string
 	}{
 		{"a draining real server takes nothing", "192.0.2.9", "10.96.0.10:80", false, []string{"accept 10.244.1.5:8080", "accept 10.244.2.6:8080"}},
-		{"only the hairpin of this very endpoint is masqueraded", "10.244.1.5", "10.96.0.10:80", false, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.6:8080"}},
-		{"the node's own source is the address of the link", "", "10.96.0.10:80", true, []string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.6:8080 masqueraded"}},
+		{"only the hairpin of this very endpoint is masqueraded", "10.244.1.5", "10.96.0.10:80", false,
+			[]string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.6:8080"}},
+		{"the node's own source is the address of the link", "", "10.96.0.10:80", true,
+			[]string{"accept 10.244.1.5:8080 masqueraded", "accept 10.244.2.6:8080 masqueraded"}},
 		{"a process that is bound keeps its source", "192.0.2.1", "10.96.0.10:80", true, []string{"accept 10.244.1.5:8080", "accept 10.244.2.6:8080"}},
 		{"a server without real servers", "192.0.2.9", "10.96.0.11:80", false, []string{"reject 10.96.0.11:80"}},
 		{"another port of an address of the link", "192.0.2.9", "10.96.0.10:81", false, []string{"reject 10.96.0.10:81"}},

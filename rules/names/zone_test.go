@@ -213,7 +213,8 @@ func TestBounds(t *testing.T) {
 	for i := range 6_000 {
 		large.Endpoints = append(large.Endpoints, dnsview.Endpoint{Hostname: fmt.Sprintf("h%d", i), Addr: shared, Ports: ports})
 	}
-	small := &dnsview.Names{Service: types.NamespacedName{Namespace: "b", Name: "small"}, Kind: dnsview.Headless, Endpoints: []dnsview.Endpoint{{Hostname: "h", Addr: shared}}}
+	small := &dnsview.Names{Service: types.NamespacedName{Namespace: "b", Name: "small"}, Kind: dnsview.Headless}
+	small.Endpoints = []dnsview.Endpoint{{Hostname: "h", Addr: shared}}
 	z := New(config, dnsview.View{Services: []*dnsview.Names{large, small}, Namespaces: []string{"a", "b"}}, 0)
 	for _, want := range []Want{WantIPv4, WantServices} {
 		if got, more, _ := z.Lookup("large.a.svc", want, recordsMax+1, 0); len(got) != recordsMax || !more {
@@ -238,12 +239,17 @@ func (z *Zone) mustHave(name types.NamespacedName) *entry {
 // each of them is the first one for equally many starts. A limit cuts the end off, and says so.
 func TestLookupStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		lists := [][]dnsview.Port{nil, {{Name: "http", Protocol: "TCP", Number: 80}}, {{Name: "sql", Protocol: "TCP", Number: 5432}, {Name: "http", Protocol: "TCP", Number: 81}}}
-		svc := &dnsview.Names{Service: types.NamespacedName{Namespace: "shop", Name: "db"}, Kind: rapid.SampledFrom([]dnsview.Kind{dnsview.ClusterIP, dnsview.Headless}).Draw(t, "kind")}
+		lists := [][]dnsview.Port{
+			nil, {{Name: "http", Protocol: "TCP", Number: 80}}, {{Name: "sql", Protocol: "TCP", Number: 5432}, {Name: "http", Protocol: "TCP", Number: 81}},
+		}
+		svc := &dnsview.Names{Service: types.NamespacedName{Namespace: "shop", Name: "db"}}
+		svc.Kind = rapid.SampledFrom([]dnsview.Kind{dnsview.ClusterIP, dnsview.Headless}).Draw(t, "kind")
 		svc.ClusterIPs, svc.Ports = []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::96")}, lists[2]
 		for i := range rapid.IntRange(1, 6).Draw(t, "endpoints") {
 			addr := rapid.SampledFrom([]netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i)})}).Draw(t, "address")
-			svc.Endpoints = append(svc.Endpoints, dnsview.Endpoint{Hostname: rapid.SampledFrom(drawnHostnames).Draw(t, "hostname"), Addr: addr, Ports: rapid.SampledFrom(lists).Draw(t, "ports")})
+			svc.Endpoints = append(svc.Endpoints, dnsview.Endpoint{
+				Hostname: rapid.SampledFrom(drawnHostnames).Draw(t, "hostname"), Addr: addr, Ports: rapid.SampledFrom(lists).Draw(t, "ports"),
+			})
 		}
 		z := New(config, dnsview.View{Services: []*dnsview.Names{svc}, Namespaces: []string{"shop"}}, 0)
 		name := rapid.SampledFrom([]string{"db.shop.svc", "_http._tcp.db.shop.svc", "db-0.db.shop.svc"}).Draw(t, "name")

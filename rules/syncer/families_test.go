@@ -160,7 +160,8 @@ func TestSlowFailureLeavesTime(t *testing.T) {
 	end := time.Now()
 	failed := rules.Changes{Families: rules.Outcomes{{}, {Err: errors.New("iptables-restore did not end in time")}}}
 	for took, want := range map[time.Duration]time.Duration{10 * s: s, 40 * s: 400 * s, 3 * time.Minute: 10 * time.Minute} {
-		after := schedule{verification: verification{configured: 10 * s}}.after(Result{Start: end.Add(-took), End: end, Verify: true, Changes: failed, Err: failed.Families.Err()})
+		r := Result{Start: end.Add(-took), End: end, Verify: true, Changes: failed, Err: failed.Families.Err()}
+		after := schedule{verification: verification{configured: 10 * s}}.after(r)
 		if at, known := after.due(false); !known || at.Sub(end) != want {
 			t.Errorf("a run of %v is tried again after %v, want %v", took, at.Sub(end), want)
 		}

@@ -219,7 +219,8 @@ func (s *Syncer) log(ctx context.Context, r Result) {
 		s.config.Log.Warn("interrupted the running sync because gridproxy is stopping; the next start reads the kernel back", "err", r.Err, "took", took)
 		return
 	case r.Waits:
-		s.config.Log.Debug("synced, except for what failed before", "synced", familyNames(r.Changes.Families.Synced()), "retryIn", s.schedule.retry.Sub(r.End), "took", took)
+		s.config.Log.Debug("synced, except for what failed before",
+			"synced", familyNames(r.Changes.Families.Synced()), "retryIn", s.schedule.retry.Sub(r.End), "took", took)
 	case r.Err != nil:
 		after := s.schedule.after(r)
 		s.config.Log.Error("sync failed; the rules in force stay",

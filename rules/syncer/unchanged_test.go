@@ -27,7 +27,8 @@ func TestNothingElseToEnforce(t *testing.T) {
 		b.expectStarts(t, 0)
 		runs := b.seen.all()
 		last := runs[len(runs)-1]
-		if len(runs) != 2 || runs[0].Unchanged || !last.Unchanged || last.Snapshot.Namespaces == nil || last.Err != nil || last.Changes.Families.Synced() != (rules.FamilySet{true, true}) || len(last.Backends) != 1 {
+		if len(runs) != 2 || runs[0].Unchanged || !last.Unchanged || last.Snapshot.Namespaces == nil || last.Err != nil ||
+			last.Changes.Families.Synced() != (rules.FamilySet{true, true}) || len(last.Backends) != 1 {
 			t.Errorf("%d runs, the last: %+v", len(runs), last)
 		}
 		if last.Changes.Verified || !b.Pending().IsZero() {
