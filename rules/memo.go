@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"maps"
 	"slices"
 
 	"gridproxy/topology"
@@ -108,7 +107,11 @@ func (m *Memo) list() {
 	if len(m.changed) == 0 {
 		return
 	}
-	names := slices.SortedFunc(maps.Keys(m.changed), topology.CompareServices)
+	names := make([]types.NamespacedName, 0, len(m.changed))
+	for name := range m.changed {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, topology.CompareServices)
 	m.services = changes.Replace(m.services, names, func(s *Service, name types.NamespacedName) int {
 		return topology.CompareServices(s.Name.NamespacedName, name)
 	}, func(name types.NamespacedName) (all []*Service) {

@@ -127,8 +127,14 @@ func (p *planner) status() Status {
 
 // conflicts returns the desired servers that are left to another program, sorted.
 func (p *planner) conflicts() []ServerKey {
-	foreign := slices.SortedFunc(maps.Keys(p.foreign), compareServers)
-	return slices.DeleteFunc(foreign, func(key ServerKey) bool { return !has(p.desired.servers, key) })
+	var all []ServerKey
+	for key := range p.foreign {
+		if has(p.desired.servers, key) {
+			all = append(all, key)
+		}
+	}
+	slices.SortFunc(all, compareServers)
+	return all
 }
 
 func (p *planner) isForeign(key ServerKey) bool { return has(p.foreign, key) }
