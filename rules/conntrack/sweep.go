@@ -173,7 +173,7 @@ func (s Sweep) Judge(f Flow) Verdict {
 	exact := target{addr: f.Dst, proto: f.Proto}
 	anywhere := exact
 	if s.mayBeNodePort(f) {
-		anywhere = nodePort(exact)
+		anywhere.addr = netip.AddrPortFrom(rules.FamilyOf(f.Dst.Addr()).Unspecified(), f.Dst.Port())
 	}
 	for _, t := range [...]target{exact, anywhere} {
 		if serving, found := s.serving[t]; found {
@@ -219,8 +219,3 @@ func (s Sweep) answers(a netip.Addr) bool {
 }
 
 func (t target) table() Table { return Table{IPv6: t.addr.Addr().Is6(), Proto: t.proto} }
-
-func nodePort(t target) target {
-	t.addr = netip.AddrPortFrom(rules.FamilyOf(t.addr.Addr()).Unspecified(), t.addr.Port())
-	return t
-}
