@@ -46,7 +46,8 @@ func (m Machine) Read() (topology.Host, error) {
 	} else if !errors.As(err, new(netlink.LinkNotFoundError)) {
 		return topology.Host{}, fmt.Errorf("looking for link %s over netlink: %w", ServiceLink, err)
 	}
-	h := topology.Host{IPv4: m.hasIPv4(), IPv6: m.hasIPv6()}
+	var h topology.Host
+	h.IPv4, h.IPv6 = m.Families()
 	for _, a := range all {
 		if a.LinkIndex == services {
 			continue
@@ -96,14 +97,12 @@ func listAddrs() ([]netlink.Addr, error) {
 	}
 }
 
-// hasIPv4 reports whether IPv4 works. It is false only on a kernel built without the family.
-func (m Machine) hasIPv4() bool {
+// Families reports which families the kernel has and uses. Only a kernel built without IPv4 lacks
+// that.
+func (m Machine) Families() (ipv4, ipv6 bool) {
 	_, err := os.Stat(m.path("proc/sys/net/ipv4"))
-	return err == nil
+	return err == nil, m.hasIPv6()
 }
-
-// Families reports which families the kernel has and uses.
-func (m Machine) Families() (ipv4, ipv6 bool) { return m.hasIPv4(), m.hasIPv6() }
 
 // hasIPv6 reports whether IPv6 works. It returns false if the kernel lacks the family or an
 // administrator disabled it. The setting for all interfaces does not apply to an interface that
