@@ -26,7 +26,7 @@ func (f Family) String() string {
 	return "IPv4"
 }
 
-// Unspecified returns the unspecified address of the family, which stands for each of its addresses.
+// Unspecified returns the unspecified address, which stands for each address of the family.
 func (f Family) Unspecified() netip.Addr {
 	if f == IPv6 {
 		return netip.IPv6Unspecified()

@@ -231,8 +231,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestCleanFollowsFamily: a family whose rules are not in force is left alone while the other is
-// swept, and swept when it is back, although its rules did not change any more.
+// TestCleanFollowsFamily: a family whose rules are not in force is left alone while the other
+// is swept, and swept when it is back, although its rules did not change any more.
 func TestCleanFollowsFamily(t *testing.T) {
 	var local []string
 	for _, p := range places {

@@ -20,8 +20,8 @@ const (
 	filterFlagProtoNum = 1 << 3
 )
 
-// dump visits the flows of one table until visit returns false. The message that describes a flow
-// is valid until the next one.
+// dump visits the flows of one table until visit returns false. The message that describes a
+// flow is valid until the next one.
 func dump(t Table, visit func(f Flow, message []byte) bool) error {
 	return list(t, func(message []byte) bool {
 		f, ok := parse(message)

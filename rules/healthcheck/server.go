@@ -193,8 +193,8 @@ type reference struct {
 }
 
 // ServeHTTP answers a load balancer. The answer has the status, the header
-// X-Load-Balancing-Endpoint-Weight and the body fields that clients of kube-proxy rely on. Every
-// path is answered.
+// X-Load-Balancing-Endpoint-Weight and the body fields that clients of kube-proxy rely on.
+// Every path is answered.
 func (l *listener) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	ready, healthy := l.ready.Load(), l.healthy(l.family())
 	h := w.Header()

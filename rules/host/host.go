@@ -97,8 +97,8 @@ func listAddrs() ([]netlink.Addr, error) {
 	}
 }
 
-// Families reports which families the kernel has and uses. Only a kernel built without IPv4 lacks
-// that.
+// Families reports which families the kernel has and uses. Only a kernel that was built without
+// IPv4 lacks it.
 func (m Machine) Families() (ipv4, ipv6 bool) {
 	_, err := os.Stat(m.path("proc/sys/net/ipv4"))
 	return err == nil, m.hasIPv6()

@@ -29,8 +29,8 @@ func Open(family int) (*netlink.Handle, error) {
 	return h, nil
 }
 
-// HostAddr returns an address with the longest prefix, to add to a link or to delete there. It can
-// be used immediately, without duplicate address detection.
+// HostAddr returns an address with the longest prefix, to add to a link or to delete there. It
+// can be used immediately, without duplicate address detection.
 func HostAddr(a netip.Addr) *netlink.Addr {
 	out := &netlink.Addr{IPNet: &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}}
 	if a.Is6() {
