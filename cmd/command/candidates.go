@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,11 +18,7 @@ type ListNames func(ctx context.Context, args []string, typed string, add func(n
 // it offers what was listed before the error, or before the deadline.
 func CompleteNames(list ListNames) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		parent := cmd.Context()
-		if parent == nil {
-			parent = context.Background()
-		}
-		ctx, cancel := context.WithTimeout(parent, completionTimeout)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
 		found := candidates{typed: typed, given: args, names: map[string]bool{}}
 		listed := make(chan struct{})
@@ -58,27 +55,16 @@ func (c *candidates) add(name string) (more bool) {
 func (c *candidates) sorted() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []string
-	for name := range c.names {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
+	return slices.Sorted(maps.Keys(c.names))
 }
 
 // isPlain reports whether a text can be the name of an object. Only such names are offered: what a
 // server answers is anything, and a shell evaluates the command line that it has completed.
 func isPlain(name string) bool {
-	if name == "" || len(name) > completionMax || name[0] == '-' {
-		return false
-	}
-	for _, r := range name {
+	return name != "" && len(name) <= completionMax && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !letter && !strings.ContainsRune("._/-", r) {
-			return false
-		}
-	}
-	return true
+		return !letter && !strings.ContainsRune("._/-", r)
+	})
 }
 
 // ServiceForms returns the texts that name a Service on a command line: with its namespace if

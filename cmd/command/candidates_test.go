@@ -14,7 +14,9 @@ import (
 // complete is what a shell gets for what is typed.
 func complete(t *testing.T, list ListNames, args []string, typed string) []string {
 	t.Helper()
-	names, directive := CompleteNames(list)(&cobra.Command{}, args, typed)
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	names, directive := CompleteNames(list)(cmd, args, typed)
 	if directive != cobra.ShellCompDirectiveNoFileComp {
 		t.Errorf("directive %d offers files", directive)
 	}

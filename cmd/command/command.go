@@ -59,8 +59,8 @@ func withFlagSuggestion(cmd *cobra.Command, err error) error {
 	if answered := withSuperEdgeFlag(cmd, err); answered != nil {
 		return answered
 	}
-	unknown := new(pflag.NotExistError)
-	if !errors.As(err, &unknown) {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
 		return err
 	}
 	var names []string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gridproxy/topology/excerpt"
@@ -67,9 +68,6 @@ func printScript(w io.Writer, root *cobra.Command, s shell) error {
 	return Flush(w, text.Bytes())
 }
 
-// wordsValue is the value of a flag that is one of a few words.
-type wordsValue interface{ Words() []string }
-
 // completeFlags lets a shell complete the values of all flags: words, and the names of files.
 func completeFlags(cmd *cobra.Command) {
 	complete := func(f *pflag.Flag) {
@@ -78,7 +76,7 @@ func completeFlags(cmd *cobra.Command) {
 		}
 		var function cobra.CompletionFunc
 		argument, _ := pflag.UnquoteUsage(f)
-		if v, ok := f.Value.(wordsValue); ok && len(v.Words()) > 0 {
+		if v, ok := f.Value.(interface{ Words() []string }); ok && len(v.Words()) > 0 {
 			function = cobra.FixedCompletions(v.Words(), cobra.ShellCompDirectiveNoFileComp)
 		} else if namesFile(argument) {
 			function = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
@@ -96,10 +94,7 @@ func completeFlags(cmd *cobra.Command) {
 
 // namesFile reports whether the argument of a flag, by its name in the help, is a path.
 func namesFile(argument string) bool {
-	for word := range strings.SplitSeq(argument, "|") {
-		if word == "FILE" || word == "DIR" || word == "PATH" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(argument, "|"), func(word string) bool {
+		return word == "FILE" || word == "DIR" || word == "PATH"
+	})
 }

@@ -17,32 +17,37 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// PrintAs writes v in the format of --output; table writes it as text. Nothing is written if
-// encoding fails. Text that goes to a terminal has colours.
-func PrintAs(w io.Writer, format string, v any, table func(io.Writer) error) error {
+// PrintAs writes v in the format of --output; writeTable writes it as text. Nothing is written if
+// encoding fails. Text that goes to a terminal has colours, unless the variable NO_COLOR is set
+// (https://no-color.org).
+func PrintAs(w io.Writer, format string, v any, writeTable func(io.Writer) error) error {
 	var text bytes.Buffer
-	if err := encodeAs(&text, format, v, inColours(table, hasColours(w, os.Getenv))); err != nil {
+	var err error
+	switch {
+	case format == "json":
+		e := json.NewEncoder(&text)
+		e.SetIndent("", "  ")
+		err = e.Encode(v)
+	case format == "yaml":
+		var encoded []byte
+		encoded, err = yaml.Marshal(v)
+		text.Write(encoded)
+	case obeysEscapes(w) && os.Getenv("NO_COLOR") == "":
+		err = writeTable(table.Coloured(&text))
+	default:
+		err = writeTable(&text)
+	}
+	if err != nil {
 		return fmt.Errorf("writing the answer as %s: %w", format, err)
 	}
 	return Flush(w, text.Bytes())
 }
 
-func encodeAs(w io.Writer, format string, v any, table func(io.Writer) error) error {
-	switch format {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
-	case "yaml":
-		text, err := yaml.Marshal(v)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(text)
-		return err
-	default:
-		return table(w)
-	}
+// obeysEscapes reports whether w is a terminal that, by its name, obeys escape sequences.
+func obeysEscapes(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	kind := os.Getenv("TERM")
+	return ok && kind != "" && kind != "dumb" && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
 }
 
 // Flush writes a whole answer.
@@ -65,32 +70,16 @@ func AddFormat(fs *pflag.FlagSet, format *string, more ...string) {
 // AddWord declares a flag whose value is one of words. The first word is the default. A shell
 // completes them; CheckWord refuses other values.
 func AddWord(fs *pflag.FlagSet, to *string, name, short, usage string, words ...string) {
-	*to = words[0]
-	fs.VarP(wordFlag{to, words}, name, short, usage)
+	fs.StringVarP(to, name, short, words[0], usage)
+	f := fs.Lookup(name)
+	f.Value = wordFlag{f.Value, words}
 }
 
-// wordFlag is the pflag.Value of AddWord.
+// wordFlag is a text that takes any value, for CheckWord to refuse.
 type wordFlag struct {
-	to    *string
+	pflag.Value
 	words []string
 }
-
-// String returns the present value.
-func (w wordFlag) String() string {
-	if w.to == nil {
-		return ""
-	}
-	return *w.to
-}
-
-// Set takes any text, for CheckWord to refuse.
-func (w wordFlag) Set(text string) error {
-	*w.to = text
-	return nil
-}
-
-// Type returns the type of a flag with a text, so that the help quotes the default.
-func (wordFlag) Type() string { return "string" }
 
 // Words returns the values that a shell offers.
 func (w wordFlag) Words() []string { return w.words }
@@ -106,29 +95,4 @@ func CheckWord(flag, value string, words ...string) error {
 		return fmt.Errorf("--%s %s: want one of %s", flag, excerpt.Quoted(value), strings.Join(words, ", "))
 	}
 	return nil
-}
-
-// hasColours reports whether what is written to w has colours: only on a terminal that has them,
-// and not if the variable NO_COLOR is set (https://no-color.org).
-func hasColours(w io.Writer, getenv func(string) string) bool {
-	return isTerminal(w) && !isDumb(getenv) && getenv("NO_COLOR") == ""
-}
-
-// isDumb reports whether a terminal, by its name, obeys no escape sequence.
-func isDumb(getenv func(string) string) bool {
-	kind := getenv("TERM")
-	return kind == "" || kind == "dumb"
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
-}
-
-// inColours returns write, with colours if on is true.
-func inColours(write func(io.Writer) error, on bool) func(io.Writer) error {
-	if !on {
-		return write
-	}
-	return func(w io.Writer) error { return write(table.Coloured(w)) }
 }

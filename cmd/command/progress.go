@@ -3,7 +3,6 @@ package command
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 )
 
@@ -12,7 +11,7 @@ import (
 // anything else is printed.
 func Waiting(w io.Writer, what string) (done func()) {
 	ticker := time.NewTicker(progressPeriod)
-	p := &progress{what: what, erasable: isTerminal(w) && !isDumb(os.Getenv)}
+	p := &progress{what: what, erasable: obeysEscapes(w)}
 	follow := p.follow(w, time.Now(), ticker.C)
 	return func() {
 		ticker.Stop()

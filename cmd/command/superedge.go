@@ -95,9 +95,9 @@ func wrapperFlags() []SuperEdgeFlag {
 // program, what to do instead. nil = there is no such flag.
 func withSuperEdgeFlag(cmd *cobra.Command, err error) error {
 	var name string
-	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name = unknown.GetSpecifiedName()
-	} else if invalid := new(pflag.InvalidValueError); errors.As(err, &invalid) {
+	} else if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		name = invalid.GetFlag().Name
 	}
 	p := FindSuperEdgeProgram(cmd.Root().Name())
