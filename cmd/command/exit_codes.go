@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,15 +56,7 @@ func ExitCodesOf(cmd *cobra.Command) []ExitCode {
 }
 
 func mayFind(cmd *cobra.Command) bool {
-	if cmd.Annotations[reportsKey] != "" {
-		return true
-	}
-	for _, child := range cmd.Commands() {
-		if mayFind(child) {
-			return true
-		}
-	}
-	return false
+	return cmd.Annotations[reportsKey] != "" || slices.ContainsFunc(cmd.Commands(), mayFind)
 }
 
 // describeExitCodes adds the codes of each command to its help.
@@ -95,27 +88,27 @@ func (f Finding) Error() string {
 // Unwrap returns Problems.
 func (f Finding) Unwrap() error { return f.Problems }
 
-// UsageError is a command line that is well formed but asks for something impossible.
-type UsageError struct{ error }
+// usageError is a command line that is well formed but asks for something impossible.
+type usageError struct{ error }
 
-// NewUsageError makes a UsageError of err.
-func NewUsageError(err error) UsageError { return UsageError{err} }
+// NewUsageError returns an error with the exit code Usage that wraps err, or nil for nil.
+func NewUsageError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
 
 // Unwrap returns the error itself.
-func (e UsageError) Unwrap() error { return e.error }
+func (e usageError) Unwrap() error { return e.error }
 
-// codeOf returns the exit code for an error. begun = the command line is well formed.
+// codeOf returns the exit code for an error. If begun is true, the command line is well formed.
 func codeOf(err error, begun bool) int {
-	var usage UsageError
-	var finding Finding
-	switch {
-	case err == nil:
-		return OK
-	case !begun || errors.As(err, &usage):
+	if _, isUsage := errors.AsType[usageError](err); isUsage || !begun {
 		return Usage
-	case errors.As(err, &finding):
-		return Found
-	default:
-		return Failure
 	}
+	if _, isFinding := errors.AsType[Finding](err); isFinding {
+		return Found
+	}
+	return Failure
 }

@@ -52,14 +52,9 @@ caches. If CustomResourceDefinitions are missing, it waits for them, separately 
 and those of NodeUnits. The child of a unit without Nodes is kept for --unit-removal-grace.`,
 		Example: `  grid-controller run
   grid-controller run --kubeconfig ~/.kube/config --leader-elect=false --unit-removal-grace never`,
-		Args: command.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
-			if err := o.check(); err != nil {
-				return command.NewUsageError(err)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return runController(cmd.Context(), o, std) },
+		Args:    command.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return command.NewUsageError(o.check()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runController(cmd.Context(), o, std) },
 	}
 	o.addFlags(cmd.Flags())
 	return cmd

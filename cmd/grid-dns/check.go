@@ -20,7 +20,7 @@ func newCheck() *cobra.Command {
 		Use:     "check",
 		Short:   "Ask the server of this node one question; fails if it does not answer",
 		Args:    command.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error { return o.read() },
+		PreRunE: func(*cobra.Command, []string) error { return command.NewUsageError(o.read()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var errs []error
 			for _, addr := range o.addrs {

@@ -50,20 +50,15 @@ func (o *options) addTo(f *pflag.FlagSet) {
 func (o *options) read() error {
 	var err error
 	if o.addrs, err = command.ParseDNSAddresses(strings.Join(o.addresses, ",")); err != nil {
-		return command.NewUsageError(fmt.Errorf("--address %w; gridproxy adds it (--dns-address)", err))
+		return fmt.Errorf("--address %w; gridproxy adds it (--dns-address)", err)
 	}
 	if len(o.addrs) == 0 {
-		return command.NewUsageError(errors.New("--address is empty: name at least one address"))
+		return errors.New("--address is empty: name at least one address")
+	}
+	if _, err := netip.ParseAddrPort(o.metrics); o.metrics != "" && err != nil {
+		return fmt.Errorf("--metrics-bind-address %q is no ADDRESS:PORT; want something like 127.0.0.1:9253", o.metrics)
 	}
 	preset := defaults()
-	if err := errors.Join(command.CheckPath("names-socket", o.socket, preset.socket), command.CheckPath("names-file", o.file, preset.file),
-		command.CheckPath("resolv-conf", o.resolvConf, preset.resolvConf)); err != nil {
-		return command.NewUsageError(err)
-	}
-	if o.metrics != "" {
-		if _, err := netip.ParseAddrPort(o.metrics); err != nil {
-			return command.NewUsageError(fmt.Errorf("--metrics-bind-address %q is no ADDRESS:PORT; want something like 127.0.0.1:9253", o.metrics))
-		}
-	}
-	return nil
+	return errors.Join(command.CheckPath("names-socket", o.socket, preset.socket), command.CheckPath("names-file", o.file, preset.file),
+		command.CheckPath("resolv-conf", o.resolvConf, preset.resolvConf))
 }

@@ -28,7 +28,7 @@ func newServe(std command.Stdio) *cobra.Command {
 		Use:     "serve",
 		Short:   "Answer the queries of this node",
 		Args:    command.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error { return o.read() },
+		PreRunE: func(*cobra.Command, []string) error { return command.NewUsageError(o.read()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.Level(-o.verbosity)}))
 			return serve(cmd.Context(), o, log)

@@ -43,13 +43,8 @@ The exit code is 1 only with --diff, if something would change.`,
 		Example: `  kubectl get nodes -o yaml | grid-controller expand -f deploy/samples/stateless -f -
   grid-controller expand -f grid.yaml --diff --kubeconfig ~/.kube/config`,
 		DisableFlagsInUseLine: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q: this command takes flags only", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		Args:                  command.NoArgs,
+		RunE:                  func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&c.files, "filename", "f", nil, "`FILE|DIR|-` with Grids and Nodes; may be repeated")

@@ -41,10 +41,7 @@ takes them away. If that is not within --timeout, nothing else is removed: run t
 		DisableFlagsInUseLine: true,
 		Args:                  command.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
-			if err := errors.Join(nameFault(d.cluster), d.timeoutFault()); err != nil {
-				return command.NewUsageError(err)
-			}
-			return nil
+			return command.NewUsageError(errors.Join(nameFault(d.cluster), d.timeoutFault()))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}

@@ -47,10 +47,7 @@ is printed. The kubeconfig must contain its credentials; it is kept in a Secret 
 		DisableFlagsInUseLine: true,
 		Args:                  command.NoArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := r.check(cmd.Flags().Changed("token-lifetime")); err != nil {
-				return command.NewUsageError(err)
-			}
-			return nil
+			return command.NewUsageError(r.check(cmd.Flags().Changed("token-lifetime")))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	"gridproxy/cmd/command"
+
 	"github.com/spf13/cobra"
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,12 +39,7 @@ Nothing is deleted. After a failure, run the command again: it continues where i
 		Example: `  grid-controller migrate-crds --dry-run --kubeconfig ~/.kube/config
   grid-controller migrate-crds --kubeconfig ~/.kube/config`,
 		DisableFlagsInUseLine: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q: this command takes flags only", args[0])
-			}
-			return nil
-		},
+		Args:                  command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := connect(kubeconfig)
 			if err != nil {
