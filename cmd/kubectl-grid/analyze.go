@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,14 +31,9 @@ A finding as serious as --fail-on is exit code 1.`,
 		Example: `  kubectl grid analyze
   kubectl grid analyze -n shop --fail-on warning
   kubectl grid analyze -o sarif > findings.sarif`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if err := command.NoArgs(nil, args); err != nil {
-				return err
-			}
-			if err := failOn.Check(); err != nil {
-				return err
-			}
-			return checkAnswer(output, noUnit, analyze.FormatSARIF)
+		Args: command.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			return command.NewUsageError(cmp.Or(failOn.Check(), checkAnswer(output, noUnit, analyze.FormatSARIF)))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := c.analyze(cmd.Context(), topology.Config{NodesWithoutUnit: topology.NodesWithoutUnit(noUnit)}, std)
@@ -75,11 +71,7 @@ func (c *connection) analyze(ctx context.Context, t topology.Config, std command
 // withGrids reads the cluster and its Grids, or those of --namespace. It warns of a missing right
 // to list Grids, and of an API proxy that only Endpoints name.
 func (c *connection) withGrids(ctx context.Context) (s topology.Snapshot, grids []gridspec.Grid, warnings []string, err error) {
-	config, err := c.config()
-	if err != nil {
-		return s, nil, nil, err
-	}
-	r, err := newReader(config)
+	r, err := c.reader()
 	if err != nil {
 		return s, nil, nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func newClusters(std command.Stdio, c *connection) *cobra.Command {
@@ -26,12 +25,8 @@ of a silent cluster, how long ago the hub has heard it last. GRIDS is how many o
 the hub has.`,
 		Example: `  kubectl grid clusters
   kubectl grid clusters -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if err := command.NoArgs(nil, args); err != nil {
-				return err
-			}
-			return command.CheckFormat(output)
-		},
+		Args:    command.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return command.NewUsageError(command.CheckFormat(output)) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := c.clusters(cmd.Context())
 			if err != nil {
@@ -45,11 +40,7 @@ the hub has.`,
 }
 
 func (c *connection) clusters(ctx context.Context) (fleet.Hub, error) {
-	config, err := c.config()
-	if err != nil {
-		return fleet.Hub{}, err
-	}
-	r, err := newReader(config)
+	r, err := c.reader()
 	if err != nil {
 		return fleet.Hub{}, err
 	}
@@ -58,9 +49,8 @@ func (c *connection) clusters(ctx context.Context) (fleet.Hub, error) {
 	if err := r.server.FleetClusters(ctx, func(f *v1alpha1.FleetCluster) { all = append(all, f) }); err != nil {
 		return fleet.Hub{}, err
 	}
-	leases, err := listAll[*coordinationv1.Lease](ctx, r, "Leases", metav1.ListOptions{LabelSelector: v1alpha1.LabelCluster}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return r.client.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, o)
-	})
+	ofMembers := metav1.ListOptions{LabelSelector: v1alpha1.LabelCluster}
+	leases, err := listAll[*coordinationv1.Lease](ctx, r, "Leases", ofMembers, r.client.CoordinationV1().Leases(metav1.NamespaceAll).List)
 	if err != nil {
 		return fleet.Hub{}, err
 	}

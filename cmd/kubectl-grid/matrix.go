@@ -18,7 +18,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -35,9 +34,7 @@ Service, --namespace shows only those in it.`,
 		Example: `  kubectl grid matrix
   kubectl grid matrix web orders -n shop
   kubectl grid matrix -o html > matrix.html`,
-		Args: func(_ *cobra.Command, _ []string) error {
-			return checkAnswer(output, noUnit, matrix.FormatHTML)
-		},
+		Args: func(*cobra.Command, []string) error { return checkAnswer(output, noUnit, matrix.FormatHTML) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := c.matrix(cmd.Context(), args, topology.Config{NodesWithoutUnit: topology.NodesWithoutUnit(noUnit)})
 			if err != nil {
@@ -112,11 +109,7 @@ func (c *connection) serviceNames(args []string) ([]types.NamespacedName, error)
 // snapshot returns the Snapshot of the cluster as seen from a Node; "" = from no Node in
 // particular.
 func (c *connection) snapshot(ctx context.Context, node string) (topology.Snapshot, error) {
-	config, err := c.config()
-	if err != nil {
-		return topology.Snapshot{}, err
-	}
-	r, err := newReader(config)
+	r, err := c.reader()
 	if err != nil {
 		return topology.Snapshot{}, err
 	}
@@ -150,10 +143,8 @@ func (r *reader) snapshot(ctx context.Context, node string) (topology.Snapshot, 
 	if err != nil {
 		return topology.Snapshot{}, err
 	}
-	listed, err := listAll[*discoveryv1.EndpointSlice](ctx, r, "EndpointSlices", metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless},
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return r.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, o)
-		})
+	notHeadless := metav1.ListOptions{LabelSelector: "!" + topology.LabelHeadless}
+	listed, err := listAll[*discoveryv1.EndpointSlice](ctx, r, "EndpointSlices", notHeadless, r.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List)
 	if err != nil {
 		return topology.Snapshot{}, err
 	}

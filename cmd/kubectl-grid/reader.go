@@ -2,53 +2,52 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"gridproxy/cmd/inspect/clusterlist"
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/pager"
 )
 
 // reader reads objects from the API server.
 type reader struct {
+	config *rest.Config
 	client kubernetes.Interface
 	server clusterlist.GridServer
 }
 
-func newReader(config *rest.Config) (*reader, error) {
+func (c *connection) reader() (*reader, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
-	return &reader{client: client, server: clusterlist.GridServer{Client: client.CoreV1().RESTClient(), Address: config.Host}}, nil
+	return &reader{config, client, clusterlist.GridServer{Client: client.CoreV1().RESTClient(), Address: config.Host}}, nil
 }
 
-// listAll reads the objects of one kind. what names them in the error.
-func listAll[T runtime.Object](ctx context.Context, r *reader, what string, o metav1.ListOptions, page pager.ListPageFunc) (all []T, err error) {
-	if err := clusterlist.Each(ctx, r.server.Address, what, o, page, func(item T) { all = append(all, item) }); err != nil {
+// listAll reads the objects of one kind in pages. what names them in the error.
+func listAll[T, L runtime.Object](ctx context.Context, r *reader, what string, o metav1.ListOptions, page func(context.Context, metav1.ListOptions) (L, error)) (all []T, err error) {
+	next := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return page(ctx, o) }
+	if err := clusterlist.Each(ctx, r.server.Address, what, o, next, func(item T) { all = append(all, item) }); err != nil {
 		return nil, err
 	}
 	return all, nil
 }
 
 func (r *reader) nodes(ctx context.Context, selector string) ([]*corev1.Node, error) {
-	return listAll[*corev1.Node](ctx, r, "Nodes", metav1.ListOptions{LabelSelector: selector}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return r.client.CoreV1().Nodes().List(ctx, o)
-	})
+	return listAll[*corev1.Node](ctx, r, "Nodes", metav1.ListOptions{LabelSelector: selector}, r.client.CoreV1().Nodes().List)
 }
 
 func (r *reader) services(ctx context.Context) ([]*corev1.Service, error) {
-	return listAll[*corev1.Service](ctx, r, "Services", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return r.client.CoreV1().Services(metav1.NamespaceAll).List(ctx, o)
-	})
+	return listAll[*corev1.Service](ctx, r, "Services", metav1.ListOptions{}, r.client.CoreV1().Services(metav1.NamespaceAll).List)
 }
 
 // getGrid reads one Grid into out. found is false if the Grid or the definition of its kind
@@ -66,23 +65,10 @@ func (r *reader) warnOfAPIProxy(ctx context.Context) string {
 	return topology.WarnOfAPIProxy(&endpoints)
 }
 
-// get reads one object into out. what names it in the error. The API server's warnings, such as the
-// one that Endpoints are deprecated, are not printed.
+// get reads one object into out. what names it in the error.
 func (r *reader) get(ctx context.Context, path, what string, out any) (found bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, clusterlist.ListTimeout, fmt.Errorf("no answer within %s", clusterlist.ListTimeout))
-	defer cancel()
-	text, err := clusterlist.Raw(r.server.Client.Get().AbsPath(path).WarningHandler(rest.NoWarnings{}).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, out)
-	}
-	if err != nil {
+	if found, err = r.server.Get(ctx, path, out); err != nil {
 		return false, fmt.Errorf("reading %s from API server %s: %w", what, r.server.Address, err)
 	}
-	return true, nil
+	return found, nil
 }

@@ -118,11 +118,7 @@ func (f statusFlags) print(ctx context.Context, c *connection, std command.Stdio
 
 // report reads everything. unread is what could not be read and leaves the rest useful.
 func (f statusFlags) report(ctx context.Context, c *connection) (report fleet.Report, unread, err error) {
-	config, err := c.config()
-	if err != nil {
-		return fleet.Report{}, nil, err
-	}
-	r, err := newReader(config)
+	r, err := c.reader()
 	if err != nil {
 		return fleet.Report{}, nil, err
 	}
@@ -135,7 +131,7 @@ func (f statusFlags) report(ctx context.Context, c *connection) (report fleet.Re
 	if err != nil {
 		return fleet.Report{}, nil, err
 	}
-	asker, err := nodeproxy.New(config, f.port, f.timeout)
+	asker, err := nodeproxy.New(r.config, f.port, f.timeout)
 	if err != nil {
 		return fleet.Report{}, nil, err
 	}

@@ -87,11 +87,7 @@ func (c *connection) units(ctx context.Context, asked askedUnits) (fleet.Units, 
 	if err != nil {
 		return fleet.Units{}, err
 	}
-	config, err := c.config()
-	if err != nil {
-		return fleet.Units{}, err
-	}
-	r, err := newReader(config)
+	r, err := c.reader()
 	if err != nil {
 		return fleet.Units{}, err
 	}

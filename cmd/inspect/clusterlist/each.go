@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// ListTimeout is how long the API server may take to list one kind.
-const ListTimeout = 30 * time.Second
+// listTimeout is how long the API server may take to list one kind.
+const listTimeout = 30 * time.Second
 
 // Each calls do for the objects of one kind, which are read in pages. what names them in the error,
 // server the API server.
 func Each[T runtime.Object](ctx context.Context, server, what string, o metav1.ListOptions, page pager.ListPageFunc, do func(T)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, ListTimeout, fmt.Errorf("no answer within %s", ListTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, fmt.Errorf("no answer within %s", listTimeout))
 	defer cancel()
 	err := pager.New(page).EachListItem(ctx, o, func(item runtime.Object) error {
 		do(item.(T))

@@ -36,49 +36,59 @@ func resourcePath(of schema.GroupVersion, resource, namespace string) string {
 	return path + "/" + resource
 }
 
-// page lists one kind. A cluster without their definition has none.
-func (s GridServer) page(ctx context.Context, path string, list runtime.Object, o metav1.ListOptions) (runtime.Object, error) {
-	request := s.Client.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Param("limit", fmt.Sprint(o.Limit))
-	if o.Continue != "" {
-		request = request.Param("continue", o.Continue)
-	}
-	text, err := Raw(request.Do(ctx))
-	if apierrors.IsNotFound(err) {
-		return list, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return list, json.Unmarshal(text, list)
+// list calls do for the objects at a path, whose pages are like empty. what names them in the error.
+// A cluster without their definition has none.
+func list[T runtime.Object](ctx context.Context, s GridServer, what, path string, empty runtime.Object, do func(T)) error {
+	return Each(ctx, s.Address, what, metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		request := s.Client.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Param("limit", fmt.Sprint(o.Limit))
+		if o.Continue != "" {
+			request = request.Param("continue", o.Continue)
+		}
+		page := empty.DeepCopyObject()
+		text, err := raw(request.Do(ctx))
+		if apierrors.IsNotFound(err) {
+			return page, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return page, json.Unmarshal(text, page)
+	}, do)
 }
 
-// Raw returns the text of an answer. Unlike DoRaw, its error has the message of the API server.
-func Raw(answer rest.Result) ([]byte, error) {
+// raw returns the text of an answer. Unlike DoRaw, its error has the message of the API server.
+func raw(answer rest.Result) ([]byte, error) {
 	if err := answer.Error(); err != nil {
 		return nil, err
 	}
 	return answer.Raw()
 }
 
+// Get reads the object at a path into out, and reports false if it does not exist. The API server's
+// warnings, such as the one that Endpoints are deprecated, are not printed.
+func (s GridServer) Get(ctx context.Context, path string, out any) (found bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, fmt.Errorf("no answer within %s", listTimeout))
+	defer cancel()
+	text, err := raw(s.Client.Get().AbsPath(path).WarningHandler(rest.NoWarnings{}).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil && ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case err != nil:
+		return false, err
+	}
+	return true, json.Unmarshal(text, out)
+}
+
 // DeploymentGrids calls do for those of a namespace; "" = all.
 func (s GridServer) DeploymentGrids(ctx context.Context, namespace string, do func(*v1.DeploymentGrid)) error {
-	return Each(ctx, s.Address, "DeploymentGrids", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return s.page(ctx, GridPath("deploymentgrids", namespace), &v1.DeploymentGridList{}, o)
-	}, do)
+	return list(ctx, s, "DeploymentGrids", GridPath("deploymentgrids", namespace), &v1.DeploymentGridList{}, do)
 }
 
 // StatefulSetGrids calls do for those of a namespace; "" = all.
 func (s GridServer) StatefulSetGrids(ctx context.Context, namespace string, do func(*v1.StatefulSetGrid)) error {
-	return Each(ctx, s.Address, "StatefulSetGrids", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return s.page(ctx, GridPath("statefulsetgrids", namespace), &v1.StatefulSetGridList{}, o)
-	}, do)
-}
-
-// ServiceGrids calls do for those of a namespace; "" = all.
-func (s GridServer) ServiceGrids(ctx context.Context, namespace string, do func(*v1.ServiceGrid)) error {
-	return Each(ctx, s.Address, "ServiceGrids", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return s.page(ctx, GridPath("servicegrids", namespace), &v1.ServiceGridList{}, o)
-	}, do)
+	return list(ctx, s, "StatefulSetGrids", GridPath("statefulsetgrids", namespace), &v1.StatefulSetGridList{}, do)
 }
 
 // Grids returns those of all kinds in a namespace, or in all for "": none if the cluster has not
@@ -101,7 +111,8 @@ func (s GridServer) Grids(ctx context.Context, namespace string) (all []gridspec
 			return s.StatefulSetGrids(ctx, namespace, func(g *v1.StatefulSetGrid) { all = append(all, gridspec.FromStatefulSetGrid(g)) })
 		}},
 		{"servicegrids", "ServiceGrids", func() error {
-			return s.ServiceGrids(ctx, namespace, func(g *v1.ServiceGrid) { all = append(all, gridspec.FromServiceGrid(g)) })
+			return list(ctx, s, "ServiceGrids", GridPath("servicegrids", namespace), &v1.ServiceGridList{},
+				func(g *v1.ServiceGrid) { all = append(all, gridspec.FromServiceGrid(g)) })
 		}},
 	} {
 		if !defined[kind.resource] {
@@ -124,20 +135,8 @@ func (s GridServer) Grids(ctx context.Context, namespace string) (all []gridspec
 // defined returns the resources of the Grids' API group that the cluster has. Without the right to
 // list Grids an API server does not say whether they exist.
 func (s GridServer) defined(ctx context.Context) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, ListTimeout, fmt.Errorf("no answer within %s", ListTimeout))
-	defer cancel()
-	text, err := Raw(s.Client.Get().AbsPath("/apis/"+v1.GroupVersion().String()).SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
 	var list metav1.APIResourceList
-	if err == nil {
-		err = json.Unmarshal(text, &list)
-	}
-	if err != nil {
+	if _, err := s.Get(ctx, "/apis/"+v1.GroupVersion().String(), &list); err != nil {
 		return nil, fmt.Errorf("reading which resources API group %s has on API server %s: %w", v1.Group, s.Address, err)
 	}
 	found := map[string]bool{}
@@ -152,15 +151,11 @@ func FleetClusterPath() string { return resourcePath(v1alpha1.GroupVersion(), "f
 
 // FleetClusters calls do for each. A cluster without their definition has none.
 func (s GridServer) FleetClusters(ctx context.Context, do func(*v1alpha1.FleetCluster)) error {
-	return Each(ctx, s.Address, "FleetClusters", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return s.page(ctx, FleetClusterPath(), &v1alpha1.FleetClusterList{}, o)
-	}, do)
+	return list(ctx, s, "FleetClusters", FleetClusterPath(), &v1alpha1.FleetClusterList{}, do)
 }
 
 // GridReports calls do for those of a FleetCluster.
 func (s GridServer) GridReports(ctx context.Context, cluster string, do func(*v1alpha1.GridReport)) error {
 	path := resourcePath(v1alpha1.GroupVersion(), "gridreports", v1alpha1.NamespacePrefix+cluster)
-	return Each(ctx, s.Address, "GridReports", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return s.page(ctx, path, &v1alpha1.GridReportList{}, o)
-	}, do)
+	return list(ctx, s, "GridReports", path, &v1alpha1.GridReportList{}, do)
 }
