@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"gridproxy/cmd/inspect/explain"
 	"gridproxy/rules"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,7 +14,7 @@ func (a *analysis) addresses(conflicts []rules.AddressConflict) {
 		byService[c.Service.NamespacedName] = append(byService[c.Service.NamespacedName], c)
 	}
 	for _, svc := range a.services {
-		for _, c := range byService[nameOf(svc)] {
+		for _, c := range byService[explain.NameOf(svc)] {
 			code, remedy := addressTaken, "give one of the two Services another address or port"
 			if c.Reserved != rules.NotReserved {
 				code, remedy = serverAddress, "give the Service another address or port"

@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -99,9 +98,7 @@ func Analyze(s topology.Snapshot, c Config) Report {
 // which decides about an endpoint that two of them list.
 func sorted(s topology.Snapshot) topology.Snapshot {
 	s.Node, s.Self, s.Watched = "", nil, nil
-	s.Slices = slices.SortedStableFunc(slices.Values(s.Slices), func(a, b *topology.Slice) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	s.Slices = slices.SortedStableFunc(slices.Values(s.Slices), topology.CompareObjects)
 	return s
 }
 

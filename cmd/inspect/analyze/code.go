@@ -1,5 +1,7 @@
 package analyze
 
+import "slices"
+
 // Code is a kind of finding.
 type Code struct {
 	ID       string
@@ -77,16 +79,4 @@ func Codes() []Code {
 }
 
 // at returns the place of a severity in Severities: 0 is the most serious one.
-func (s Severity) at() int {
-	switch s {
-	case Error:
-		return 0
-	case Warning:
-		return 1
-	default:
-		return 2
-	}
-}
-
-// Reaches reports whether a severity is as serious as another one.
-func (s Severity) Reaches(other Severity) bool { return s.at() <= other.at() }
+func (s Severity) at() int { return slices.Index(Severities(), s) }

@@ -14,7 +14,6 @@ import (
 	"gridproxy/topology/excerpt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // endpoints finds units that are refused, and endpoints that no unit uses. Services with the same
@@ -22,13 +21,13 @@ import (
 // units, which the keys of other Services cannot use up.
 func (a *analysis) endpoints() {
 	slicesOf := explain.SlicesOf(a.snapshot)
-	budget := a.config.decisions()
+	budget := cmp.Or(a.config.MaxDecisions, decisionsMax)
 	for _, group := range a.groups() {
 		part := a.snapshot
 		part.Services, part.Slices = nil, nil
 		for _, c := range group.services {
 			part.Services = append(part.Services, c.service)
-			part.Slices = append(part.Slices, slicesOf[nameOf(c.service)]...)
+			part.Slices = append(part.Slices, slicesOf[explain.NameOf(c.service)]...)
 		}
 		a.unusable(group.services, part)
 		n := 0
@@ -42,10 +41,6 @@ func (a *analysis) endpoints() {
 	}
 }
 
-func nameOf(svc *corev1.Service) types.NamespacedName {
-	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-}
-
 // unusable finds endpoints that no unit uses. Whether an endpoint is in any unit is the same for
 // each Node that is in one.
 func (a *analysis) unusable(group []closedService, part topology.Snapshot) {
@@ -55,7 +50,7 @@ func (a *analysis) unusable(group []closedService, part topology.Snapshot) {
 	view := topology.Resolve(part, a.config.Topology)
 	for _, c := range group {
 		left := map[topology.Reason]map[string]bool{} // the endpoints, with their Nodes
-		for _, sp := range topology.PortsOf(view.Ports, nameOf(c.service)) {
+		for _, sp := range topology.PortsOf(view.Ports, explain.NameOf(c.service)) {
 			for _, d := range view.Drops(sp) {
 				if left[d.Reason] == nil {
 					left[d.Reason] = map[string]bool{}
@@ -109,7 +104,7 @@ func (a *analysis) refusals(group []closedService, part topology.Snapshot) {
 	for _, c := range group {
 		ports := c.service.Spec.Ports
 		for i, port := range ports {
-			svc, itsSlices := c.service, own[nameOf(c.service)]
+			svc, itsSlices := c.service, own[explain.NameOf(c.service)]
 			if len(ports) > 1 {
 				svc, itsSlices = onePort(svc, itsSlices, i)
 			}

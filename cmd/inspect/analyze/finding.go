@@ -64,7 +64,7 @@ type LeftOut struct {
 
 // Fails reports whether there is a finding that is as serious as a severity.
 func (r Report) Fails(least Severity) bool {
-	return r.Errors > 0 || r.Warnings > 0 && Warning.Reaches(least) || r.Notes > 0 && Note.Reaches(least)
+	return r.Errors > 0 || r.Warnings > 0 && least != Error || r.Notes > 0 && least == Note
 }
 
 // raw is a finding whose texts are only made if it is in the Report: a cluster may have one for

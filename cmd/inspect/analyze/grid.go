@@ -42,25 +42,25 @@ func (a *analysis) gridMistakes() {
 	known := map[string]*gridspec.NodeLabels{} // by key
 	services := a.serviceNames()
 	for _, g := range a.grids {
+		add := func(code string, m gridspec.Mistake) {
+			a.found[code] = append(a.found[code], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(m.Wrong, m.Remedy)})
+		}
 		if problem, remedy := misnamedAnnotation(g.Annotations, gridAnnotations(g.Kind)); problem != "" {
-			a.found[misnamed] = append(a.found[misnamed], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(problem, remedy)})
+			add(misnamed, gridspec.Mistake{Wrong: problem, Remedy: remedy})
 		}
 		if known[g.Key] == nil && len(a.nodes) > 0 {
 			known[g.Key] = &gridspec.NodeLabels{Keys: a.carried, Values: a.values(g.Key)}
 		}
 		if g.NotDistributed {
-			m := gridspec.FederationOff()
-			a.found[notDistributed] = append(a.found[notDistributed], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(m.Wrong, m.Remedy)})
+			add(notDistributed, gridspec.FederationOff())
 		}
 		for _, name := range g.ServiceNames() {
 			if !services[g.Namespace+"/"+name] && len(a.snapshot.Services) > 0 { // else nothing is known of Services
-				m := gridspec.WithoutService(name)
-				a.found[missingService] = append(a.found[missingService], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(m.Wrong, m.Remedy)})
+				add(missingService, gridspec.WithoutService(name))
 			}
 		}
 		for _, m := range g.Mistakes(known[g.Key]) {
-			code := gridCode(m.Reason)
-			a.found[code] = append(a.found[code], raw{Object{string(g.Kind), g.Namespace, g.Name}, text(m.Wrong, m.Remedy)})
+			add(gridCode(m.Reason), m)
 		}
 	}
 }

@@ -12,8 +12,6 @@ import (
 // on each Node.
 const decisionsMax = 4_000_000
 
-func (c Config) decisions() int { return cmp.Or(c.MaxDecisions, decisionsMax) }
-
 // keyGroup are the closed Services with the same keys.
 type keyGroup struct {
 	services []closedService

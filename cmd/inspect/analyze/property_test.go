@@ -62,7 +62,7 @@ func TestRefusedUnitsAreFound(t *testing.T) {
 			if err != nil || len(keys) != 1 || keys[0] == topology.AnyEndpoint || !c.Topology.Served(svc) {
 				continue
 			}
-			all, err := explain.OnNodes(s, c.Topology, nameOf(svc))
+			all, err := explain.OnNodes(s, c.Topology, explain.NameOf(svc))
 			if err != nil {
 				t.Fatal(err)
 			}

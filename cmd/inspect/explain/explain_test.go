@@ -24,23 +24,13 @@ func TestAccountsForEveryEndpoint(t *testing.T) {
 		fallback := rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "without unit")
 		v := topology.Resolve(s, topology.Config{NodesWithoutUnit: fallback})
 		for _, svc := range s.Services {
-			e, err := Service(s, topology.Config{}, v, types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
+			e, err := Service(s, topology.Config{}, v, NameOf(svc))
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkPorts(t, e, portsOf(v, svc))
+			checkPorts(t, e, topology.PortsOf(v.Ports, NameOf(svc)))
 		}
 	})
-}
-
-func portsOf(v topology.View, svc *corev1.Service) []*topology.ServicePort {
-	var ports []*topology.ServicePort
-	for _, sp := range v.Ports {
-		if sp.Name.Namespace == svc.Namespace && sp.Name.Name == svc.Name {
-			ports = append(ports, sp)
-		}
-	}
-	return ports
 }
 
 func checkPorts(t *rapid.T, e Explanation, ports []*topology.ServicePort) {

@@ -74,7 +74,7 @@ func Service(s topology.Snapshot, c topology.Config, v topology.View, name types
 
 func explained(s topology.Snapshot, c topology.Config, v topology.View, svc *corev1.Service) Explanation {
 	own, known := s.Nodes[s.Node]
-	name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+	name := NameOf(svc)
 	e := Explanation{Subject: Subject{Service: name.String(), Node: s.Node, NodeKnown: known, Keys: []string{}}, Ports: []Port{}}
 	ports := topology.PortsOf(v.Ports, name)
 	for _, sp := range ports {
@@ -161,9 +161,9 @@ func judge(sp *topology.ServicePort, out map[topology.Endpoint]topology.Reason, 
 	}
 	cluster, local := slices.Contains(sp.Cluster, e), slices.Contains(sp.Local, e)
 	switch {
-	case cluster && !local && internalLocal(sp.Service) && !external(sp):
+	case cluster && !local && InternalLocal(sp.Service) && !external(sp):
 		return false, reasonInternalLocal
-	case cluster && !local && internalLocal(sp.Service):
+	case cluster && !local && InternalLocal(sp.Service):
 		return true, "not for the cluster IP: " + reasonInternalLocal
 	case cluster:
 		return true, ""
@@ -211,7 +211,8 @@ func holderOf(sp *topology.ServicePort, deciding []topology.Endpoint, e topology
 	return ""
 }
 
-func internalLocal(svc *corev1.Service) bool {
+// InternalLocal reports whether the cluster IP of a Service leads to endpoints of the node alone.
+func InternalLocal(svc *corev1.Service) bool {
 	return svc != nil && svc.Spec.InternalTrafficPolicy != nil && *svc.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 }
 

@@ -33,14 +33,18 @@ func ParseName(text, namespace string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: first, Name: name}, nil
 }
 
+// NameOf returns the namespace and name of a Service.
+func NameOf(svc *corev1.Service) types.NamespacedName {
+	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+}
+
 // Find returns the Service of a name. If it does not exist, the error suggests similar names.
 func Find(s topology.Snapshot, name types.NamespacedName) (*corev1.Service, error) {
-	for _, svc := range s.Services {
-		if svc.Namespace == name.Namespace && svc.Name == name.Name {
-			return svc, nil
-		}
+	i := slices.IndexFunc(s.Services, func(svc *corev1.Service) bool { return NameOf(svc) == name })
+	if i < 0 {
+		return nil, unknown(s, name)
 	}
-	return nil, unknown(s, name)
+	return s.Services[i], nil
 }
 
 // FindAll returns the Services of some names, each once, in the order of the Snapshot. A name
@@ -54,13 +58,7 @@ func FindAll(s topology.Snapshot, names []types.NamespacedName) ([]*corev1.Servi
 		}
 		wanted[svc] = true
 	}
-	var all []*corev1.Service
-	for _, svc := range s.Services {
-		if wanted[svc] {
-			all = append(all, svc)
-		}
-	}
-	return all, nil
+	return slices.DeleteFunc(slices.Clone(s.Services), func(svc *corev1.Service) bool { return !wanted[svc] }), nil
 }
 
 // InNamespace returns the Services of a Snapshot in a namespace, or all of them if it is "". It
@@ -69,12 +67,7 @@ func InNamespace(s topology.Snapshot, namespace string) ([]*corev1.Service, erro
 	if namespace == "" {
 		return s.Services, nil
 	}
-	var all []*corev1.Service
-	for _, svc := range s.Services {
-		if svc.Namespace == namespace {
-			all = append(all, svc)
-		}
-	}
+	all := slices.DeleteFunc(slices.Clone(s.Services), func(svc *corev1.Service) bool { return svc.Namespace != namespace })
 	if len(all) == 0 {
 		return nil, fmt.Errorf("there is no Service in namespace %s among the %d of the source", excerpt.Quoted(namespace), len(s.Services))
 	}

@@ -14,14 +14,11 @@ import (
 func ByService(v topology.View) iter.Seq[[]*topology.ServicePort] {
 	return func(yield func([]*topology.ServicePort) bool) {
 		for rest := v.Ports; len(rest) > 0; {
-			n := 1
-			for n < len(rest) && rest[n].Name.NamespacedName == rest[0].Name.NamespacedName {
-				n++
-			}
-			if !yield(rest[:n]) {
+			ports := topology.PortsOf(rest, rest[0].Name.NamespacedName)
+			if !yield(ports) {
 				return
 			}
-			rest = rest[n:]
+			rest = rest[len(ports):]
 		}
 	}
 }
@@ -40,7 +37,7 @@ func EachService(s topology.Snapshot) iter.Seq[topology.Snapshot] {
 	return func(yield func(topology.Snapshot) bool) {
 		own := SlicesOf(s)
 		for _, svc := range s.Services {
-			if !yield(only(s, svc, own[types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}])) {
+			if !yield(only(s, svc, own[NameOf(svc)])) {
 				return
 			}
 		}

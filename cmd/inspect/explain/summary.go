@@ -39,7 +39,7 @@ const (
 // client gets. Both address families count together.
 func ByClusterIP(sp *topology.ServicePort) ([]topology.Endpoint, Answer) {
 	reached := sp.Cluster
-	if internalLocal(sp.Service) {
+	if InternalLocal(sp.Service) {
 		reached = sp.Local
 	}
 	switch {

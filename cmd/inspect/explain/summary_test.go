@@ -22,7 +22,7 @@ func TestSummaries(t *testing.T) {
 			t.Fatalf("%d lines for %d Services", len(lines), len(s.Services))
 		}
 		for i, svc := range s.Services {
-			name := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+			name := NameOf(svc)
 			checkSummary(t, s, c, name, lines[i])
 			onNodes, err := OnNodes(s, c, name)
 			if err != nil || len(onNodes) != len(s.Nodes) {

@@ -30,10 +30,7 @@ func (e Explanation) WriteTable(w io.Writer) error {
 	for _, n := range e.Notes {
 		t.Add("Note:", n)
 	}
-	if err := t.Write(w); err != nil || e.endpoints() == 0 {
-		return err
-	}
-	if _, err := fmt.Fprintln(w); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
 	t = table.Table{Columns: []string{"PORT", "ENDPOINT", "NODE", "UNIT", "HERE", "REASON"}}
@@ -45,6 +42,12 @@ func (e Explanation) WriteTable(w io.Writer) error {
 			}
 			t.Add(p.String(), ep.Address, ep.Node, ep.Unit, here, ep.Reason)
 		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
 	}
 	return t.Write(w)
 }
@@ -63,14 +66,6 @@ func (e Explanation) addServers(t *table.Table) {
 	for _, c := range e.Chains {
 		t.Add("In chains:", fmt.Sprintf("%s, packets: %s", c.Address, c.Packets))
 	}
-}
-
-func (e Explanation) endpoints() int {
-	n := 0
-	for _, p := range e.Ports {
-		n += len(p.Endpoints)
-	}
-	return n
 }
 
 func (e Explanation) nodeLine() string {

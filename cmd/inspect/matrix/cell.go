@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -86,10 +87,7 @@ func newPlaces(s topology.Snapshot, keys []string) places {
 		if len(keys) == 1 {
 			place = set[keys[0]]
 		}
-		if place == "" {
-			place = inNoUnit
-		}
-		p.byNode[name] = place
+		p.byNode[name] = cmp.Or(place, inNoUnit)
 	}
 	return p
 }
@@ -116,7 +114,7 @@ func (p places) cell(c *interned, ports []*topology.ServicePort, everywhere []st
 		for _, e := range reached {
 			from = p.add(from, e.Node)
 		}
-		own := internalLocal(sp.Service) || sp.Closure.OwnOnly
+		own := explain.InternalLocal(sp.Service) || sp.Closure.OwnOnly
 		if answer == explain.Answered && own && !slices.ContainsFunc(reached, func(e topology.Endpoint) bool { return !e.Local }) {
 			answer = OwnNode
 		}

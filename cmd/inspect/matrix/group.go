@@ -9,7 +9,6 @@ import (
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // What topology.Resolve decides about a Service reads of a Node its labels under the keys in force,
@@ -45,7 +44,7 @@ func groupOf(s topology.Snapshot, c topology.Config, svc *corev1.Service, all []
 	_, _, err := topology.ParseKeys(svc.Annotations)
 	g := group{keys: keysOf(s, svc), hinted: map[string]bool{}, own: map[string]bool{}}
 	g.narrow = err == nil && len(g.keys) > 0 && !slices.Contains(g.keys, topology.AnyEndpoint)
-	ownCount := err != nil || internalLocal(svc) || c.NodesWithoutUnit == topology.WithoutUnitLocal && len(g.keys) > 0
+	ownCount := err != nil || explain.InternalLocal(svc) || c.NodesWithoutUnit == topology.WithoutUnitLocal && len(g.keys) > 0
 	for _, slice := range all {
 		for _, e := range slice.Endpoints {
 			if ownCount {
@@ -78,11 +77,6 @@ func (g group) id(svc *corev1.Service) string {
 	return id
 }
 
-func internalLocal(svc *corev1.Service) bool {
-	policy := svc.Spec.InternalTrafficPolicy
-	return policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal
-}
-
 // groups returns all Services that have rules, each in one group.
 func (b *builder) groups() []*group {
 	var all []*group
@@ -91,7 +85,7 @@ func (b *builder) groups() []*group {
 		if explain.WithoutRules(svc, b.config) != "" {
 			continue
 		}
-		g := groupOf(b.snapshot, b.config, svc, b.slices[nameOf(svc)])
+		g := groupOf(b.snapshot, b.config, svc, b.slices[explain.NameOf(svc)])
 		id := g.id(svc)
 		if byID[id] == nil {
 			byID[id] = &g
@@ -100,10 +94,6 @@ func (b *builder) groups() []*group {
 		byID[id].services = append(byID[id].services, i)
 	}
 	return all
-}
-
-func nameOf(svc *corev1.Service) types.NamespacedName {
-	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
 }
 
 // classify groups the Nodes by what the Services read of them.
@@ -147,9 +137,9 @@ func (b *builder) prepare(g *group) {
 	b.classify(g)
 	var all []*topology.Slice
 	for _, n := range g.services {
-		all = append(all, b.slices[nameOf(b.snapshot.Services[n])]...)
+		all = append(all, b.slices[explain.NameOf(b.snapshot.Services[n])]...)
 	}
-	g.near = newNear(all)
+	g.near = nearEndpoints{all: all}
 	if g.narrow {
 		g.near.byLabel(g.keys, b.snapshot.Nodes)
 	}

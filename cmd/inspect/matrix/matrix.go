@@ -84,7 +84,7 @@ func New(s topology.Snapshot, c topology.Config, rows []*corev1.Service) Matrix 
 
 // row returns the row of a Service before anything is decided, which one without rules keeps.
 func (b *builder) row(svc *corev1.Service) Service {
-	row := Service{Service: nameOf(svc).String(), Cells: make([]*Cell, len(b.units))}
+	row := Service{Service: explain.NameOf(svc).String(), Cells: make([]*Cell, len(b.units))}
 	if note := explain.WithoutRules(svc, b.config); note != "" {
 		row.Notes = []string{note}
 	}
@@ -100,7 +100,7 @@ func (b *builder) fill(rows []Service, g *group) {
 	decided := make([]decision, len(g.services))
 	for class, view := range b.views(g) {
 		for i, service := range g.services {
-			ports := topology.PortsOf(view.Ports, nameOf(b.snapshot.Services[service]))
+			ports := topology.PortsOf(view.Ports, explain.NameOf(b.snapshot.Services[service]))
 			if class == 0 {
 				decided[i] = b.newDecision(b.snapshot.Services[service], len(g.classes))
 				closure := ports[0].Closure
@@ -135,7 +135,7 @@ func (b *builder) newDecision(svc *corev1.Service, count int) decision {
 	for _, key := range b.keys {
 		d.cells[key] = make([]*Cell, count)
 		var found []string
-		for _, slice := range b.slices[nameOf(svc)] {
+		for _, slice := range b.slices[explain.NameOf(svc)] {
 			for _, e := range slice.Endpoints {
 				found = b.places[key].add(found, e.Node)
 			}

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
 
@@ -88,7 +87,7 @@ func together(all []string, differ string) string {
 // a unit's key.
 func explained(t *rapid.T, s topology.Snapshot, c topology.Config, keys []string, node string, svc *corev1.Service) string {
 	s.Node, s.Self = node, nil
-	e, err := explain.Service(s, c, topology.Resolve(s, c), types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
+	e, err := explain.Service(s, c, topology.Resolve(s, c), explain.NameOf(svc))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,8 +28,6 @@ func comparePositions(a, b position) int {
 	return cmp.Or(cmp.Compare(a.slice, b.slice), cmp.Compare(a.endpoint, b.endpoint))
 }
 
-func newNear(all []*topology.Slice) nearEndpoints { return nearEndpoints{all: all} }
-
 func (n *nearEndpoints) each(add func(position, topology.SliceEndpoint)) {
 	for i, slice := range n.all {
 		for j, e := range slice.Endpoints {
@@ -89,9 +87,7 @@ func (n *nearEndpoints) on(node string) []*topology.Slice {
 // only returns all EndpointSlices, with no endpoints but those found. Even an empty one stays:
 // it may lead to the node-local API proxy.
 func (n *nearEndpoints) only(found []position) []*topology.Slice {
-	if !slices.IsSortedFunc(found, comparePositions) {
-		slices.SortFunc(found, comparePositions)
-	}
+	slices.SortFunc(found, comparePositions)
 	found = slices.Compact(found)
 	kept := make([]topology.Slice, len(n.all))
 	out := make([]*topology.Slice, len(n.all))

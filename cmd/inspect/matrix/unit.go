@@ -72,16 +72,13 @@ func unitKeys(s topology.Snapshot, services []*corev1.Service) []string {
 // unitsOf returns the units of Nodes under the keys: in the order of keys, and sorted by value.
 // The last one has the Nodes that are in none, if there are any. leftOut is how many are too many.
 func unitsOf(nodes []labels.Set, keys []string) (units []Unit, leftOut int) {
-	alone := make([]bool, len(nodes))
-	for i := range alone {
-		alone[i] = true
-	}
+	inUnit := make([]bool, len(nodes))
 	for _, key := range keys {
 		members := map[string][]int{}
 		for i, set := range nodes {
 			if value := set[key]; value != "" {
 				members[value] = append(members[value], i)
-				alone[i] = false
+				inUnit[i] = true
 			}
 		}
 		for _, value := range slices.Sorted(maps.Keys(members)) {
@@ -93,8 +90,8 @@ func unitsOf(nodes []labels.Set, keys []string) (units []Unit, leftOut int) {
 		}
 	}
 	var rest []int
-	for i, is := range alone {
-		if is {
+	for i, is := range inUnit {
+		if !is {
 			rest = append(rest, i)
 		}
 	}
