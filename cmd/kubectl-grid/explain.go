@@ -12,6 +12,7 @@ import (
 	"gridproxy/topology"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // explainFlags are those of explain alone.
@@ -40,14 +41,17 @@ A Service without a namespace is in --namespace, else in the namespace of the co
   kubectl grid explain --all --node bj-1 -o json`,
 		Args: func(_ *cobra.Command, args []string) error { return flags.checkArgs(args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case flags.all:
+			if flags.all {
 				return flags.printServices(cmd.Context(), c, std)
-			case flags.node != "":
-				return flags.printService(cmd.Context(), c, args, std)
-			default:
-				return flags.printNodes(cmd.Context(), c, args, std)
 			}
+			names, err := c.serviceNames(args)
+			if err != nil {
+				return command.NewUsageError(err)
+			}
+			if flags.node != "" {
+				return flags.printService(cmd.Context(), c, names[0], std)
+			}
+			return flags.printNodes(cmd.Context(), c, names[0], std)
 		},
 	}
 	cmd.Flags().StringVar(&flags.node, "node", "", "`NODE` whose endpoints are explained; without it all Nodes")
@@ -75,16 +79,12 @@ func (f explainFlags) topology() topology.Config {
 }
 
 // printNodes prints a line about one Service for each Node.
-func (f explainFlags) printNodes(ctx context.Context, c *connection, args []string, std command.Stdio) error {
-	names, err := c.serviceNames(args)
-	if err != nil {
-		return command.NewUsageError(err)
-	}
+func (f explainFlags) printNodes(ctx context.Context, c *connection, name types.NamespacedName, std command.Stdio) error {
 	s, err := c.snapshot(ctx, "")
 	if err != nil {
 		return err
 	}
-	all, err := explain.OnNodes(s, f.topology(), names[0])
+	all, err := explain.OnNodes(s, f.topology(), name)
 	if err != nil {
 		return err
 	}
@@ -92,21 +92,17 @@ func (f explainFlags) printNodes(ctx context.Context, c *connection, args []stri
 }
 
 // printService prints the explanation of one Service on one Node.
-func (f explainFlags) printService(ctx context.Context, c *connection, args []string, std command.Stdio) error {
-	names, err := c.serviceNames(args)
-	if err != nil {
-		return command.NewUsageError(err)
-	}
+func (f explainFlags) printService(ctx context.Context, c *connection, name types.NamespacedName, std command.Stdio) error {
 	s, err := c.snapshot(ctx, f.node)
 	if err != nil {
 		return err
 	}
 	view := topology.Resolve(s, f.topology())
-	e, err := explain.Service(s, f.topology(), view, names[0])
+	e, err := explain.Service(s, f.topology(), view, name)
 	if err != nil {
 		return err
 	}
-	e.AddConflicts(names[0], rules.Compile(view, rules.Config{}).AddressConflicts)
+	e.AddConflicts(name, rules.Compile(view, rules.Config{}).AddressConflicts)
 	return command.PrintAs(std.Out, f.output, e, e.WriteTable)
 }
 

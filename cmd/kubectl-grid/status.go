@@ -196,13 +196,5 @@ func (r *reader) keys(ctx context.Context, nodes []*corev1.Node, grids []fleet.G
 	if err != nil {
 		err = fmt.Errorf("%w; --key names the units without them", err)
 	}
-	annotations := make([]map[string]string, len(services))
-	for i, s := range services {
-		annotations[i] = s.Annotations
-	}
-	gridKeys := make([]string, len(grids))
-	for i, g := range grids {
-		gridKeys[i] = g.Key
-	}
-	return fleet.UnitKeys(nodes, annotations, gridKeys), err
+	return fleet.UnitKeys(nodes, services, grids), err
 }

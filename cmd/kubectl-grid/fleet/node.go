@@ -68,7 +68,7 @@ const keysMax = 4
 
 // UnitKeys returns the label keys that closed Services or Grids name and that a Node carries:
 // the first keysMax, those named most often first.
-func UnitKeys(nodes []*corev1.Node, services []map[string]string, gridKeys []string) []string {
+func UnitKeys(nodes []*corev1.Node, services []*corev1.Service, grids []Grid) []string {
 	carried := map[string]bool{}
 	for _, n := range nodes {
 		for key, value := range n.Labels {
@@ -81,11 +81,11 @@ func UnitKeys(nodes []*corev1.Node, services []map[string]string, gridKeys []str
 			count[key]++
 		}
 	}
-	for _, key := range gridKeys {
-		name(key)
+	for _, g := range grids {
+		name(g.Key)
 	}
-	for _, annotations := range services {
-		keys, _, err := topology.ParseKeys(annotations)
+	for _, svc := range services {
+		keys, _, err := topology.ParseKeys(svc.Annotations)
 		if err != nil {
 			continue // the daemon reports it
 		}

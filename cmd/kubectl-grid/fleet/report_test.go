@@ -114,14 +114,16 @@ func TestNewGrid(t *testing.T) {
 func TestUnitKeys(t *testing.T) {
 	all := map[string]string{"zone": "x", "location": "y", "empty": "", "k1": "1", "k2": "1", "k3": "1", "k4": "1"}
 	nodes := []*corev1.Node{node("a", all)}
-	services := []map[string]string{
-		{"topologyKeys": `["zone","absent"]`}, {"topologyKeys": `["location","empty"]`}, {"topologyKeys": `no list`}, nil,
+	closed := func(keys string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"topologyKeys": keys}}}
 	}
-	if got := UnitKeys(nodes, services, []string{"location"}); !slices.Equal(got, []string{"location", "zone"}) {
+	services := []*corev1.Service{closed(`["zone","absent"]`), closed(`["location","empty"]`), closed(`no list`), {}}
+	grids := []Grid{{Key: "location"}}
+	if got := UnitKeys(nodes, services, grids); !slices.Equal(got, []string{"location", "zone"}) {
 		t.Errorf("keys: %q", got)
 	}
-	services = append(services, map[string]string{"topologyKeys": `["k1","k2","k3","k4"]`})
-	if got := UnitKeys(nodes, services, []string{"location"}); !slices.Equal(got, []string{"location", "k1", "k2", "k3"}) {
+	services = append(services, closed(`["k1","k2","k3","k4"]`))
+	if got := UnitKeys(nodes, services, grids); !slices.Equal(got, []string{"location", "k1", "k2", "k3"}) {
 		t.Errorf("keys: %q", got)
 	}
 	n := newNode(nodes[0], []string{"location", "zone"}, Answer{})
