@@ -85,12 +85,21 @@ func (h hub) ca() ([]byte, error) {
 
 // get reads an object; it reports false if the object does not exist.
 func (h hub) get(ctx context.Context, o client.Object) (bool, error) {
-	err := h.client.Get(ctx, client.ObjectKeyFromObject(o), o)
+	return h.exists("reading", o, h.client.Get(ctx, client.ObjectKeyFromObject(o), o))
+}
+
+// remove deletes an object; it reports false if the object does not exist.
+func (h hub) remove(ctx context.Context, o client.Object) (bool, error) {
+	return h.exists("deleting", o, h.client.Delete(ctx, o))
+}
+
+// exists reports whether the object of a request exists, by the error of the request.
+func (h hub) exists(doing string, o client.Object, err error) (bool, error) {
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, remedied("reading", h.nameOf(o), err)
+		return false, remedied(doing, h.nameOf(o), err)
 	}
 	return true, nil
 }
@@ -111,18 +120,6 @@ func (h hub) apply(ctx context.Context, o client.Object) error {
 		return remedied("applying", h.nameOf(o), err)
 	}
 	return nil
-}
-
-// remove deletes an object; it reports false if the object does not exist.
-func (h hub) remove(ctx context.Context, o client.Object) (bool, error) {
-	err := h.client.Delete(ctx, o)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, remedied("deleting", h.nameOf(o), err)
-	}
-	return true, nil
 }
 
 // token makes a token of an account, and returns it with the time when it ends. That may be

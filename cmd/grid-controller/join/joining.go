@@ -3,7 +3,6 @@ package join
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -210,8 +209,6 @@ func (r *request) admit(ctx context.Context, h hub, cluster *v1alpha1.FleetClust
 	return nil
 }
 
-var errTooLong = errors.New("it is too long")
-
 // readBounded reads a file that may be a kubeconfig.
 func readBounded(path string) ([]byte, error) {
 	about, err := os.Stat(path)
@@ -219,7 +216,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if about.Size() > kubeconfigMax {
-		return nil, fmt.Errorf("%s: %w: want at most %d bytes", path, errTooLong, kubeconfigMax)
+		return nil, fmt.Errorf("%s: it is too long: want at most %d bytes", path, kubeconfigMax)
 	}
 	return os.ReadFile(path)
 }

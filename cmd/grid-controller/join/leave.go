@@ -41,7 +41,11 @@ takes them away. If that is not within --timeout, nothing else is removed: run t
 		DisableFlagsInUseLine: true,
 		Args:                  command.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
-			return command.NewUsageError(errors.Join(nameFault(d.cluster), d.timeoutFault()))
+			err := nameFault(d.cluster)
+			if d.timeout < 0 || d.timeout > time.Hour {
+				err = errors.Join(err, fmt.Errorf("--timeout %s: want 0s to 1h", d.timeout))
+			}
+			return command.NewUsageError(err)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
@@ -50,13 +54,6 @@ takes them away. If that is not within --timeout, nothing else is removed: run t
 	f.StringVar(&d.kubeconfig, "kubeconfig", "", kubeconfigHelp)
 	f.DurationVar(&d.timeout, "timeout", time.Minute, "how long to wait until the FleetCluster is gone")
 	return cmd
-}
-
-func (d *departure) timeoutFault() error {
-	if d.timeout < 0 || d.timeout > time.Hour {
-		return fmt.Errorf("--timeout %s: want 0s to 1h", d.timeout)
-	}
-	return nil
 }
 
 func (d *departure) run(ctx context.Context) error {

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -90,12 +91,19 @@ type Options struct {
 	Pause  time.Duration // between a definition and the objects under it
 }
 
-// Run makes the definitions of one cluster ours, as the command does.
+// Run makes the definitions of one cluster ours, as the command does. A failure of one does not stop
+// the others.
 func Run(ctx context.Context, c client.Client, o Options) error {
 	all, err := Definitions()
 	if err != nil {
 		return err
 	}
-	m := &migration{client: c, out: o.Out, dryRun: o.DryRun, pause: o.Pause}
-	return m.all(ctx, all)
+	m := &migration{c, o}
+	var errs []error
+	for i := range all {
+		if err := m.one(ctx, &all[i]); err != nil {
+			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: %w", all[i].Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }

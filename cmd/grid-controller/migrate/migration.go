@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,9 +27,7 @@ const (
 // migration makes the definitions of one cluster ours.
 type migration struct {
 	client client.Client
-	out    io.Writer
-	dryRun bool
-	pause  time.Duration // between a definition and the objects under it
+	Options
 }
 
 var (
@@ -40,17 +36,6 @@ var (
 	// ErrPutBack says that another process has changed a definition since Run replaced it.
 	ErrPutBack = errors.New("another process changed it during the migration: stop SuperEdge's application-grid-controller and site-manager, and run this again")
 )
-
-// all migrates all definitions. A failure of one does not stop the others.
-func (m *migration) all(ctx context.Context, ours []apiext.CustomResourceDefinition) error {
-	var errs []error
-	for i := range ours {
-		if err := m.one(ctx, &ours[i]); err != nil {
-			errs = append(errs, fmt.Errorf("CustomResourceDefinition %s: %w", ours[i].Name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
 
 func (m *migration) one(ctx context.Context, ours *apiext.CustomResourceDefinition) error {
 	live := &apiext.CustomResourceDefinition{}
@@ -86,24 +71,27 @@ func (m *migration) replace(ctx context.Context, live, ours *apiext.CustomResour
 	before := live.Generation
 	live.Spec = *ours.Spec.DeepCopy() // no conversion: none between versions of the same fields
 	options := []client.UpdateOption{client.FieldOwner(writer)}
-	if m.dryRun {
+	if m.DryRun {
 		options = append(options, client.DryRunAll)
 	}
 	if err := m.client.Update(ctx, live, options...); err != nil {
 		return fmt.Errorf("replacing its spec by ours: %w", err)
 	}
-	if live.Generation == before {
+	switch {
+	case live.Generation == before:
 		m.say(live.Name, "is ours already")
-		return nil
+	case m.DryRun:
+		m.say(live.Name, "would be replaced by ours")
+	default:
+		m.say(live.Name, "replaced by ours")
 	}
-	m.did(live.Name, "replaced by ours", "would be replaced by ours")
 	return nil
 }
 
 // giveToApplier makes kubectl apply --server-side the manager of what updates have written: ours
 // here, SuperEdge's before.
 func (m *migration) giveToApplier(ctx context.Context, live *apiext.CustomResourceDefinition) error {
-	if m.dryRun {
+	if m.DryRun {
 		return nil
 	}
 	updaters := sets.New[string]()
@@ -126,7 +114,7 @@ func (m *migration) giveToApplier(ctx context.Context, live *apiext.CustomResour
 // definition under which objects were rewritten.
 func (m *migration) finish(ctx context.Context, written *apiext.CustomResourceDefinition) error {
 	version := storageVersion(written)
-	if m.dryRun {
+	if m.DryRun {
 		m.say(written.Name, fmt.Sprintf("status.storedVersions would become [%s]", version))
 		return nil
 	}
@@ -146,12 +134,4 @@ func (m *migration) finish(ctx context.Context, written *apiext.CustomResourceDe
 	return nil
 }
 
-func (m *migration) say(name, what string) { fmt.Fprintf(m.out, "%s: %s\n", name, what) }
-
-// did prints what was done, or what would be done.
-func (m *migration) did(name, what, wouldBe string) {
-	if m.dryRun {
-		what = wouldBe
-	}
-	m.say(name, what)
-}
+func (m *migration) say(name, what string) { fmt.Fprintf(m.Out, "%s: %s\n", name, what) }

@@ -23,7 +23,7 @@ const PageSize = 500
 func (m *migration) rewrite(ctx context.Context, d *apiext.CustomResourceDefinition, stored []string) error {
 	version := storageVersion(d)
 	kind := schema.GroupVersionKind{Group: d.Spec.Group, Version: version, Kind: d.Spec.Names.Kind}
-	if m.dryRun { // the definition that can read them is not there
+	if m.DryRun { // the definition that can read them is not there
 		m.say(d.Name, fmt.Sprintf("its objects, stored as %v, would be rewritten as %s", stored, version))
 		return nil
 	}
@@ -63,7 +63,7 @@ func (m *migration) settle(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the API servers to work with it: %w", ctx.Err())
-	case <-time.After(m.pause):
+	case <-time.After(m.Pause):
 		return nil
 	}
 }

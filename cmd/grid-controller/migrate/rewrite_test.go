@@ -43,7 +43,7 @@ func TestRenewSurvivesLostConnections(t *testing.T) {
 					}
 					return under.Update(ctx, o, opts...)
 				},
-			}), out: io.Discard}
+			}), Options: Options{Out: io.Discard}}
 			if err := m.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 				t.Fatal(err)
 			}
