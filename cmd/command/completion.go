@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// shell is one for which there is a completion script.
 type shell struct {
 	name   string
 	script func(*cobra.Command, io.Writer) error

@@ -3,10 +3,8 @@ package command
 import "time"
 
 const (
-	// completionTimeout bounds how long a shell waits for names.
 	completionTimeout = 2 * time.Second
-	// completionsMax is how many names a shell gets.
-	completionsMax = 500
+	completionsMax    = 500
 	// completionMax is the length of the longest NAMESPACE/NAME, with svc/ or service/ before it.
 	completionMax = len("service/") + 63 + 1 + 253
 

@@ -19,7 +19,6 @@ func Waiting(w io.Writer, what string) (done func()) {
 	}
 }
 
-// progress is the line about one wait.
 type progress struct {
 	what     string
 	erasable bool // the terminal can erase a line

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// queryLimit is how long an answer may take.
-const queryLimit = 900 * time.Millisecond
+const queryTimeout = 900 * time.Millisecond
 
 // answerMax is more than an answer to Ask has.
 const answerMax = 4096
@@ -26,7 +25,7 @@ var ErrWrongAnswer = errors.New("the answer is wrong")
 // Ask asks a DNS server on this node for the version of the cluster domain's schema, which every
 // one has whatever the cluster is. network is "udp" or "tcp".
 func Ask(ctx context.Context, network string, at netip.AddrPort, domain string) error {
-	ctx, cancel := context.WithTimeout(ctx, queryLimit)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	name, err := dnsmessage.NewName("dns-version." + domain + ".")
 	if err != nil {

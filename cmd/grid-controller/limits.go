@@ -9,15 +9,13 @@ const (
 	// --accept-namespaces.
 	namespacesMax = 100
 
-	// definitionsPeriod is the time between two looks for the definitions of a group.
-	definitionsPeriod = time.Second
-	// definitionsLogPeriod is the time between two log lines about definitions that are missing.
+	// The definitions of a group are looked for, and those that are missing are logged.
+	definitionsPeriod    = time.Second
 	definitionsLogPeriod = 10 * time.Minute
 
 	// searchTimeout bounds each search at the start: for what a hub left, and for --namespaces.
 	searchTimeout = time.Minute
-	// pageMax is how many objects of a search one answer of the API server has.
-	pageMax = 500
-	// pagesMax is how many answers are read for one kind and namespace.
+	// A search reads pagesMax answers of pageMax objects for one kind and namespace.
+	pageMax  = 500
 	pagesMax = 20
 )

@@ -60,7 +60,6 @@ and those of NodeUnits. The child of a unit without Nodes is kept for --unit-rem
 	return cmd
 }
 
-// metrics are those of both halves.
 type metrics struct {
 	grids *grid.Metrics
 	sites *site.Metrics

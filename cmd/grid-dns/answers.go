@@ -14,7 +14,6 @@ import (
 	"gridproxy/topology/dnsview"
 )
 
-// answers are what the server says at the moment.
 type answers struct {
 	own        []netip.Addr // the server's addresses
 	resolvConf string

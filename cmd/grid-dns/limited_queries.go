@@ -30,7 +30,6 @@ type limitedQueries struct {
 	total    int                // without those of this address
 }
 
-// answerCount counts the answers at one address.
 type answerCount struct{ udp, tcp atomic.Uint64 }
 
 func newLimitedQueries(addrs []netip.Addr) *limitedQueries {

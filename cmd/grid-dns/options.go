@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// options are the flags of grid-dns serve.
 type options struct {
 	addresses  []string
 	socket     string

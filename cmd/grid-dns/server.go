@@ -23,7 +23,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// portDNS is where queries are answered.
 const portDNS = 53
 
 // registered is what CoreDNS made of the configuration.

@@ -56,7 +56,6 @@ func (c *connection) completeNodes(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = c.completeObjects(math.MaxInt, onlyPath("/api/v1/nodes"), bareName)
 }
 
-// completeServices completes arguments that are Services, at most a number of them.
 func (c *connection) completeServices(cmd *cobra.Command, most int) {
 	cmd.ValidArgsFunction = c.completeObjects(most, onlyPath("/api/v1/services"), func(namespace, name, typed string) []string {
 		current, err := c.namespace()

@@ -43,7 +43,6 @@ func (c *connection) loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
 }
 
-// config returns the configuration of the connection to the API server.
 func (c *connection) config() (*rest.Config, error) {
 	config, err := c.loader().ClientConfig()
 	if err != nil {

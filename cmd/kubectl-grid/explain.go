@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// explainFlags are those of explain alone.
 type explainFlags struct {
 	output, noUnit string
 	node           string // "" = all

@@ -87,7 +87,6 @@ func (c *connection) matrix(ctx context.Context, args []string, config topology.
 	return matrix.New(s, config, rows), nil
 }
 
-// serviceNames returns the namespaces and names of the Services that args name.
 func (c *connection) serviceNames(args []string) ([]types.NamespacedName, error) {
 	namespace, err := c.namespace()
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// reader reads objects from the API server.
 type reader struct {
 	config *rest.Config
 	client kubernetes.Interface

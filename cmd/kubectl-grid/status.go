@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// statusFlags are those of status.
 type statusFlags struct {
 	names    []string // of the Nodes; none = all
 	selector string

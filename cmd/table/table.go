@@ -77,7 +77,6 @@ func Cell(text string) string {
 	return excerpt.Message(text)
 }
 
-// mostListed is how many names a list in a cell shows.
 const mostListed = 3
 
 // List returns a text for a cell with the first names of a list, and how many more there are.

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// made is a child and its Grid.
 type made struct {
 	grid  expand.Grid
 	child expand.Child

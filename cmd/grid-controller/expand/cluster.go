@@ -184,7 +184,6 @@ func withoutFingerprint(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "metadata", "labels", v1.LabelFingerprint)
 }
 
-// wanted is an apply that the controller would do.
 type wanted struct {
 	made
 	step expand.Apply

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// request is one run.
 type request struct {
 	in         io.Reader
 	out, err   io.Writer

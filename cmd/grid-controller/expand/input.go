@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// input is the content of the files.
 type input struct {
 	grids  []expand.Grid
 	nodes  map[string]labels.Set // by name; nil if there is no Node

@@ -26,7 +26,6 @@ import (
 // writer is the field manager of what is written here.
 const writer = "grid-controller-join"
 
-// hub is the API server of the hub.
 type hub struct {
 	client client.Client
 	config *rest.Config

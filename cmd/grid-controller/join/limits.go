@@ -11,7 +11,6 @@ import (
 const (
 	// commandTimeout bounds all requests of a command to an API server.
 	commandTimeout = 2 * time.Minute
-	// requestTimeout bounds one request to an API server.
 	requestTimeout = 30 * time.Second
 
 	// tokenLifetimeMin is the shortest lifetime of a token that Kubernetes allows.
@@ -20,12 +19,9 @@ const (
 
 	// clusterNameMax is the length of a cluster's name: that of its namespace is a label too.
 	clusterNameMax = validation.DNS1123LabelMaxLength - len(v1alpha1.NamespacePrefix)
-	// kubeconfigMax is the size of a member's kubeconfig in bytes.
-	kubeconfigMax = 256 << 10
+	kubeconfigMax  = 256 << 10 // bytes
 
-	// reportsMax is how many GridReports a member can make on the hub. Some are of Grids that are
-	// being removed.
+	// What a member can make on the hub. Some GridReports are of Grids that are being removed.
 	reportsMax = v1alpha1.MaxGrids + 100
-	// leasesMax is how many Leases a member can make on the hub.
-	leasesMax = 2
+	leasesMax  = 2
 )

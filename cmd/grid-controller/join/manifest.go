@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// credentials are how a member reaches the hub.
 type credentials struct {
 	cluster string
 	server  string // URL of the hub's API server

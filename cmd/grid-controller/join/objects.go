@@ -46,7 +46,6 @@ func namespaceOf(cluster string) string { return v1alpha1.NamespacePrefix + clus
 // clusterRoleOf returns the name of the ClusterRole of a member's account, and of its binding.
 func clusterRoleOf(cluster string) string { return "grid-fleet-member-" + cluster }
 
-// newNamespace returns the namespace of a cluster on the hub.
 func newNamespace(cluster string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(cluster), Labels: map[string]string{v1alpha1.LabelCluster: cluster}}}
 }
@@ -63,7 +62,6 @@ func newPushCluster(cluster string) *v1alpha1.FleetCluster {
 	}}
 }
 
-// newAccount returns the ServiceAccount of a member on the hub.
 func newAccount(cluster string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: metaOf(cluster, v1alpha1.MemberAccount)}
 }

@@ -24,7 +24,6 @@ const (
 	applier = "kubectl"
 )
 
-// migration makes the definitions of one cluster ours.
 type migration struct {
 	client client.Client
 	Options

@@ -120,7 +120,6 @@ type source func() uint64
 // Uint64 returns the next random number.
 func (s source) Uint64() uint64 { return s() }
 
-// wanted returns which records the answer to a query type is made of.
 func wanted(qtype uint16) names.Want {
 	switch qtype {
 	case dns.TypeA:

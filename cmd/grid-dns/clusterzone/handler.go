@@ -120,7 +120,6 @@ func zoneOf(name string, zones ...string) string {
 	return ""
 }
 
-// answer is what a message says.
 type answer struct {
 	records, extra []dns.RR
 	truncated      bool

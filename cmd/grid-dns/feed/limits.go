@@ -3,15 +3,12 @@ package feed
 import "time"
 
 const (
-	// connectTimeout bounds connecting to the daemon.
 	connectTimeout = 2 * time.Second
 	// reconnectDelay is the wait before connecting again. It doubles up to reconnectDelayMax.
 	reconnectDelay    = 100 * time.Millisecond
 	reconnectDelayMax = 2 * time.Second
-	// reportPeriod is the time between two reports to the daemon.
-	reportPeriod = 500 * time.Millisecond
-	// writeTimeout bounds writing one report.
-	writeTimeout = 2 * time.Second
+	reportPeriod      = 500 * time.Millisecond
+	writeTimeout      = 2 * time.Second
 	// savePeriod is the least time between two writes of the file. It is read where both this process
 	// and the daemon were killed; an end writes it in any case. For 10,000 Services a write takes ten
 	// times as much processor time as to take a change.

@@ -89,7 +89,6 @@ func (a *analysis) unusableEndpoints(c closedService, left map[topology.Reason]m
 	}
 }
 
-// portOf is one port of a closed Service.
 type portOf struct {
 	closedService
 	port corev1.ServicePort

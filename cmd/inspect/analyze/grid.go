@@ -79,7 +79,6 @@ func (a *analysis) serviceNames() map[string]bool {
 	return names
 }
 
-// values returns the values that Nodes have for a key, sorted.
 func (a *analysis) values(key string) []string {
 	all := map[string]bool{}
 	for _, set := range a.snapshot.Nodes {

@@ -12,7 +12,6 @@ import (
 // on each Node.
 const decisionsMax = 4_000_000
 
-// keyGroup are the closed Services with the same keys.
 type keyGroup struct {
 	services []closedService
 	units    int // how many different Nodes there are at most, as far as the keys go

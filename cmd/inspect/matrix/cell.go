@@ -26,7 +26,6 @@ const (
 	ByNode  explain.Answer = "differs by node" // the Nodes of the unit have different answers
 )
 
-// nodeUnknown names the place of an endpoint whose Node is not known.
 const nodeUnknown = "(unknown node)"
 
 // String returns the text of the cell in a table.

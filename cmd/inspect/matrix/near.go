@@ -21,7 +21,6 @@ type nearEndpoints struct {
 
 type label struct{ key, value string }
 
-// position is of an endpoint.
 type position struct{ slice, endpoint int }
 
 func comparePositions(a, b position) int {
