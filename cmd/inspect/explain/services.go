@@ -70,11 +70,14 @@ func ChangedServices(before, after []*topology.ServicePort) iter.Seq2[[]*topolog
 				continue
 			}
 			name := firstName(before[i:], after[j:])
-			var old, now []*topology.ServicePort
-			old, i = around(before, i, name)
-			now, j = around(after, j, name)
-			if !yield(old, now) {
+			if !yield(topology.PortsOf(before, name), topology.PortsOf(after, name)) {
 				return
+			}
+			for i < len(before) && before[i].Name.NamespacedName == name {
+				i++
+			}
+			for j < len(after) && after[j].Name.NamespacedName == name {
+				j++
 			}
 		}
 	}
@@ -86,16 +89,4 @@ func firstName(a, b []*topology.ServicePort) types.NamespacedName {
 		return b[0].Name.NamespacedName
 	}
 	return a[0].Name.NamespacedName
-}
-
-// around returns the ports of a Service that end or begin at index i, and the index after them.
-func around(ports []*topology.ServicePort, i int, name types.NamespacedName) ([]*topology.ServicePort, int) {
-	first, end := i, i
-	for first > 0 && ports[first-1].Name.NamespacedName == name {
-		first--
-	}
-	for end < len(ports) && ports[end].Name.NamespacedName == name {
-		end++
-	}
-	return ports[first:end], end
 }
