@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -34,42 +35,38 @@ func (l leftovers) Start(ctx context.Context) error {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	hasGrids := false
-	for _, kind := range []struct {
-		kind, resource string
-		group          schema.GroupVersion
-		namespaces     []string
-	}{
-		{"DeploymentGrid", "deploymentgrids", v1.GroupVersion(), namespaces},
-		{"StatefulSetGrid", "statefulsetgrids", v1.GroupVersion(), namespaces},
-		{"ServiceGrid", "servicegrids", v1.GroupVersion(), namespaces},
-		{"FleetCluster", "fleetclusters", v1alpha1.GroupVersion(), []string{metav1.NamespaceAll}},
-	} {
-		found, example := 0, ""
-		if kind.kind == "FleetCluster" && !hasGrids {
-			break
-		}
-		for _, namespace := range kind.namespaces {
-			n, first := l.find(ctx, kind.group.WithKind(kind.kind+"List"), namespace, kind.resource+"."+kind.group.Group)
-			if found += n; example == "" {
-				example = first
-			}
-		}
-		if hasGrids = hasGrids || found > 0; found > 0 {
-			l.log.Warn("objects have the finalizer "+v1alpha1.Finalizer+", which only --federation=hub takes off: until then a deletion of them does not end. "+
-				"If this cluster is to be a hub no longer, remove it from each; what members have stays there",
-				"kind", kind.kind, "count", found, "remedy", example)
-		}
+	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
+		found := l.report(ctx, v1.GroupVersion().WithKind(kind), namespaces)
+		hasGrids = hasGrids || found
+	}
+	if hasGrids {
+		l.report(ctx, v1alpha1.GroupVersion().WithKind("FleetCluster"), []string{metav1.NamespaceAll})
 	}
 	return nil
 }
 
+// report logs how many objects of a kind have the finalizer, and reports whether any has.
+func (l leftovers) report(ctx context.Context, kind schema.GroupVersionKind, namespaces []string) bool {
+	found, example := 0, ""
+	for _, namespace := range namespaces {
+		n, first := l.find(ctx, kind, namespace)
+		found, example = found+n, cmp.Or(example, first)
+	}
+	if found > 0 {
+		l.log.Warn("objects have the finalizer "+v1alpha1.Finalizer+", which only --federation=hub takes off: until then a deletion of them does not end. "+
+			"If this cluster is to be a hub no longer, remove it from each; what members have stays there",
+			"kind", kind.Kind, "count", found, "remedy", example)
+	}
+	return found > 0
+}
+
 // find counts the objects of a kind that have the finalizer, and returns the command that
 // removes it from the first one; "" if it finds none.
-func (l leftovers) find(ctx context.Context, kind schema.GroupVersionKind, namespace, resource string) (count int, example string) {
-	next := ""
+func (l leftovers) find(ctx context.Context, kind schema.GroupVersionKind, namespace string) (count int, example string) {
+	resource, next := strings.ToLower(kind.Kind)+"s."+kind.Group, ""
 	for range pagesMax {
 		var list metav1.PartialObjectMetadataList
-		list.SetGroupVersionKind(kind)
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := l.live.List(ctx, &list, client.InNamespace(namespace), client.Limit(pageMax), client.Continue(next)); err != nil {
 			l.log.Debug("not known whether objects have the finalizer "+v1alpha1.Finalizer, "of", resource, "err", err)
 			return count, example

@@ -19,7 +19,7 @@ func newRoot(std command.Stdio) *cobra.Command {
 		Long: `grid-controller expands each DeploymentGrid and StatefulSetGrid into one Deployment or
 StatefulSet in every NodeUnit, and each ServiceGrid into one Service that stays inside them.`,
 	}
-	root.AddCommand(newRun(std), command.Reports(expand.New(std.In, std.Out, std.Err)), migrate.New(std.Out))
+	root.AddCommand(newRun(std), command.Reports(expand.New(std)), migrate.New(std.Out))
 	root.AddCommand(join.New(std), join.NewLeave(std), command.NewVersion(std), man.New(std))
 	return root
 }

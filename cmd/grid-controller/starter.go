@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -24,11 +23,9 @@ type starter struct {
 	check     string // the name of its check in /readyz
 	group     schema.GroupVersion
 	resources []string
-	// own: SuperEdge has no such kinds, so their definitions are no others.
-	own bool
-	add func(context.Context) error
-	// after is another whose resources must be served too; nil: none.
-	after *starter
+	own       bool // SuperEdge has no such kinds, so their definitions are no others
+	add       func(context.Context) error
+	after     *starter // whose resources must be served too; nil: none
 
 	api         discovery.DiscoveryInterface
 	definitions migrate.Check
@@ -102,8 +99,6 @@ func (s *starter) obstacle(ctx context.Context) error {
 	return nil
 }
 
-var errMissing = errors.New("the API server does not serve all resources")
-
 // missing returns an error that names the resources that the API server does not serve; nil if
 // it serves all.
 func (s *starter) missing() error {
@@ -120,8 +115,8 @@ func (s *starter) missing() error {
 	if len(absent) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w of %s: %s of %s are missing; install them with: kubectl apply --server-side -f deploy/crds",
-		errMissing, s.what, strings.Join(absent, ", "), s.group)
+	return fmt.Errorf("the API server does not serve all resources of %s: %s of %s are missing; install them with: kubectl apply --server-side -f deploy/crds",
+		s.what, strings.Join(absent, ", "), s.group)
 }
 
 // ready answers /readyz: it returns an error until the controllers have started.

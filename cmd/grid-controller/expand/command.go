@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"gridproxy/cmd/command"
@@ -13,8 +12,7 @@ import (
 )
 
 type request struct {
-	in         io.Reader
-	out, err   io.Writer
+	std        command.Stdio
 	files      []string
 	namespace  string
 	kubeconfig string
@@ -22,8 +20,8 @@ type request struct {
 }
 
 // New makes the command.
-func New(in io.Reader, out, problems io.Writer) *cobra.Command {
-	c := &request{in: in, out: out, err: problems}
+func New(std command.Stdio) *cobra.Command {
+	c := &request{std: std}
 	cmd := &cobra.Command{
 		Use:   "expand -f FILE|DIR|- ... [--diff --kubeconfig FILE]",
 		Short: "Print the children of Grids, or what they would change in a cluster",
@@ -59,41 +57,36 @@ func (c *request) run(ctx context.Context) error {
 		return command.NewUsageError(errors.New("no -f is given; name a file, a directory or -"))
 	case c.kubeconfig != "" && !c.diff:
 		return command.NewUsageError(fmt.Errorf("--kubeconfig %s: it is used only with --diff; add --diff, or leave it out", c.kubeconfig))
-	case c.diff:
-		return c.diffAll(ctx)
-	default:
-		return c.print()
 	}
-}
-
-func (c *request) print() error {
-	input, warnings, err := read(c.files, c.in, c.namespace)
+	in, warnings, err := read(c.files, c.std.In, c.namespace)
 	c.warn(warnings)
 	if err != nil {
 		return err
 	}
-	children, warnings, problems := input.children()
+	if c.diff {
+		return c.diffAll(ctx, in)
+	}
+	return c.print(in)
+}
+
+func (c *request) print(in input) error {
+	children, warnings, problems := in.children()
 	c.warn(warnings)
 	text, err := printed(children)
 	if err == nil {
-		_, err = c.out.Write(text)
+		_, err = c.std.Out.Write(text)
 	}
 	return errors.Join(err, problems)
 }
 
-func (c *request) diffAll(ctx context.Context) error {
-	input, warnings, err := read(c.files, c.in, c.namespace)
-	c.warn(warnings)
-	if err != nil {
-		return err
-	}
+func (c *request) diffAll(ctx context.Context, in input) error {
 	cluster, err := connect(c.kubeconfig)
 	if err != nil {
 		return err
 	}
-	text, warnings, err := cluster.diffAll(ctx, input)
+	text, warnings, err := cluster.diffAll(ctx, in)
 	c.warn(warnings)
-	if _, failed := c.out.Write(text); failed != nil {
+	if _, failed := c.std.Out.Write(text); failed != nil {
 		err = errors.Join(err, failed)
 	}
 	switch {
@@ -107,6 +100,6 @@ func (c *request) diffAll(ctx context.Context) error {
 
 func (c *request) warn(warnings []string) {
 	for _, w := range warnings {
-		fmt.Fprintf(c.err, "warning: %s\n", strings.ReplaceAll(w, "\n", "; "))
+		fmt.Fprintf(c.std.Err, "warning: %s\n", strings.ReplaceAll(w, "\n", "; "))
 	}
 }
