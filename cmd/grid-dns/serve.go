@@ -30,8 +30,7 @@ func newServe(std command.Stdio) *cobra.Command {
 		Args:    command.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return command.NewUsageError(o.read()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := slog.New(slog.NewTextHandler(std.Err, &slog.HandlerOptions{Level: slog.Level(-o.verbosity)}))
-			return serve(cmd.Context(), o, log)
+			return serve(cmd.Context(), o, command.NewLog(std.Err, "text", o.verbosity))
 		},
 	}
 	o.addTo(cmd.Flags())

@@ -163,12 +163,9 @@ func (f statusFlags) chosen(all []*corev1.Node) ([]*corev1.Node, error) {
 	if len(f.names) == 0 && len(nodes) == 0 {
 		return nil, fmt.Errorf("there is no Linux Node among the %d Nodes; check --context and --selector", len(all))
 	}
-	var missing []string
-	for _, name := range f.names {
-		if !slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Name == name }) {
-			missing = append(missing, name)
-		}
-	}
+	missing := slices.DeleteFunc(slices.Clone(f.names), func(name string) bool {
+		return slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Name == name })
+	})
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("there is no Node %s among the %d Nodes; check --context and --selector", strings.Join(missing, ", "), len(all))
 	}

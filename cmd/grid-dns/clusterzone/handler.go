@@ -42,9 +42,6 @@ var _ plugin.Handler = (*Handler)(nil)
 // Serve makes h answer from z, from the next query on. Without a Zone each query fails.
 func (h *Handler) Serve(z *names.Zone) { h.zone.Store(z) }
 
-// Zone returns the Zone that answers, or nil before Serve.
-func (h *Handler) Zone() *names.Zone { return h.zone.Load() }
-
 // Name returns the name of the plugin.
 func (h *Handler) Name() string { return Name }
 

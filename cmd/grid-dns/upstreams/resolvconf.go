@@ -1,10 +1,10 @@
 package upstreams
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"gridproxy/topology/regularfile"
 
@@ -18,10 +18,10 @@ const portDNS = 53
 // are no addresses.
 func ReadConfig(path string) ([]netip.AddrPort, error) {
 	text, err := regularfile.Read(path, resolvConfMax)
-	if err != nil {
-		return nil, fmt.Errorf("reading the DNS servers of this machine from %s: %w", path, err)
+	config := &dns.ClientConfig{}
+	if err == nil {
+		config, err = dns.ClientConfigFromReader(bytes.NewReader(text))
 	}
-	config, err := dns.ClientConfigFromReader(strings.NewReader(string(text)))
 	if err != nil {
 		return nil, fmt.Errorf("reading the DNS servers of this machine from %s: %w", path, err)
 	}
