@@ -15,7 +15,8 @@ func CheckPath(flag, path, example string) error {
 	if path == "" || filepath.IsAbs(path) {
 		return nil
 	}
-	return fmt.Errorf("--%s %s: the path depends on the folder in which the program is started; give an absolute path, such as %s", flag, excerpt.Of(path), example)
+	return fmt.Errorf("--%s %s: the path depends on the folder in which the program is started; give an absolute path, such as %s",
+		flag, excerpt.Of(path), example)
 }
 
 // ParseDNSAddresses parses the addresses at which grid-dns answers: one of each family at most,

@@ -95,6 +95,7 @@ func withoutFinalizer(o client.Object, resource string, place int) string {
 	if o.GetNamespace() != "" {
 		words = append(words, "--namespace", o.GetNamespace())
 	}
-	patch := fmt.Sprintf(`[{"op": "test", "path": "/metadata/finalizers/%d", "value": %q}, {"op": "remove", "path": "/metadata/finalizers/%[1]d"}]`, place, v1alpha1.Finalizer)
+	patch := fmt.Sprintf(`[{"op": "test", "path": "/metadata/finalizers/%d", "value": %q}, {"op": "remove", "path": "/metadata/finalizers/%[1]d"}]`,
+		place, v1alpha1.Finalizer)
 	return strings.Join(append(words, "patch", resource, o.GetName(), "--type=json", "--patch", "'"+patch+"'"), " ")
 }

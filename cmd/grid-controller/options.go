@@ -66,23 +66,34 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.qps, "kube-api-qps", o.qps, "requests a second to the API server, all together but for those that renew the Lease")
 	fs.IntVar(&o.burst, "kube-api-burst", o.burst, "requests to the API server that may come at once")
 	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect, "work only while holding a Lease, so that several replicas can run")
-	fs.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", o.leaseNamespace, "namespace of the Lease; without it the Pod's own, and outside of a cluster kube-system")
+	fs.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", o.leaseNamespace,
+		"namespace of the Lease; without it the Pod's own, and outside of a cluster kube-system")
 	fs.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName, "name of the Lease")
-	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration, "how long a Lease stays valid without being renewed; at most "+leaseMax.String())
+	fs.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration,
+		"how long a Lease stays valid without being renewed; at most "+leaseMax.String())
 	fs.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", o.renewDeadline, "how long the leader tries to renew the Lease before it exits")
 	fs.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod, "pause between attempts to get or renew the Lease")
 	fs.Var(&o.grace, "unit-removal-grace", "how long the child of a unit without Nodes is kept, unless the child or its Grid says otherwise; never: for ever")
-	fs.Var(&o.budget, "unit-removal-budget", "how many units of a Grid or NodeGroup are removed within an hour because they are lost, as a number or a percentage of its units, unless its annotation says otherwise")
-	fs.IntVar(&o.maxUnits, "max-units", o.maxUnits, "how many units a Grid may have, or a NodeGroup may find; above that no child or NodeUnit is created, and existing ones are kept up to date")
-	fs.IntVar(&o.newUnits, "new-units-per-node", o.newUnits, "how many new units one Node may bring to a Grid or NodeGroup within a day by its labels; 0: any number")
-	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit, "name of the NodeUnit of all Nodes, created at the start if it is missing; empty: none is created")
-	fs.StringSliceVar(&o.namespaces, "namespaces", o.namespaces, "expand the Grids of these namespaces only, and watch nothing in others; needs --node-units=false; without it: all")
+	fs.Var(&o.budget, "unit-removal-budget",
+		"how many units of a Grid or NodeGroup are removed within an hour because they are lost, as a number or a percentage of its units, unless its annotation says otherwise")
+	fs.IntVar(&o.maxUnits, "max-units", o.maxUnits,
+		"how many units a Grid may have, or a NodeGroup may find; above that no child or NodeUnit is created, and existing ones are kept up to date")
+	fs.IntVar(&o.newUnits, "new-units-per-node", o.newUnits,
+		"how many new units one Node may bring to a Grid or NodeGroup within a day by its labels; 0: any number")
+	fs.StringVar(&o.defaultUnit, "default-node-unit", o.defaultUnit,
+		"name of the NodeUnit of all Nodes, created at the start if it is missing; empty: none is created")
+	fs.StringSliceVar(&o.namespaces, "namespaces", o.namespaces,
+		"expand the Grids of these namespaces only, and watch nothing in others; needs --node-units=false; without it: all")
 	fs.BoolVar(&o.nodeUnits, "node-units", o.nodeUnits, "apply NodeUnits and NodeGroups to Nodes; false: Grids alone, for Nodes that are labelled otherwise")
-	fs.BoolVar(&o.privileged, "allow-privileged-set-node", o.privileged, "let setNode of a NodeUnit set NoExecute taints and labels under node-role.kubernetes.io and node-restriction.kubernetes.io")
-	command.AddWord(fs, &o.federation, "federation", "", "part in distributing Grids to several clusters: `off|hub|member`", federationOff, federationHub, federationMember)
-	fs.StringSliceVar(&o.accept, "accept-namespaces", o.accept, "namespaces of this cluster into which Grids of the hub may be put; with --federation=member only; without it: all")
+	fs.BoolVar(&o.privileged, "allow-privileged-set-node", o.privileged,
+		"let setNode of a NodeUnit set NoExecute taints and labels under node-role.kubernetes.io and node-restriction.kubernetes.io")
+	command.AddWord(fs, &o.federation, "federation", "", "part in distributing Grids to several clusters: `off|hub|member`",
+		federationOff, federationHub, federationMember)
+	fs.StringSliceVar(&o.accept, "accept-namespaces", o.accept,
+		"namespaces of this cluster into which Grids of the hub may be put; with --federation=member only; without it: all")
 	fs.Var(&o.artifacts, "artifact-bind-address", "where Flux fetches archives of Grids; with --federation only")
-	fs.StringVar(&o.artifactURL, "artifact-url", o.artifactURL, "`URL` by which Flux reaches --artifact-bind-address; without it that of the Service grid-artifacts")
+	fs.StringVar(&o.artifactURL, "artifact-url", o.artifactURL,
+		"`URL` by which Flux reaches --artifact-bind-address; without it that of the Service grid-artifacts")
 	fs.Var(&o.metrics, "metrics-bind-address", "where /metrics is served; empty: nowhere")
 	fs.Var(&o.healthz, "healthz-bind-address", "where /healthz and /readyz are served; empty: nowhere")
 	command.AddWord(fs, &o.logFormat, "log-format", "", "how log lines look: `text|json`", "text", "json")
@@ -104,7 +115,8 @@ func (o *options) check() error {
 	wrong(o.newUnits < 0, "--new-units-per-node %d: want a whole number, 0 or more", o.newUnits)
 	wrong(o.retryPeriod <= 0 || o.renewDeadline*10 <= o.retryPeriod*12, // JitterFactor of client-go
 		"--leader-elect-renew-deadline %s: want more than 1.2 times --leader-elect-retry-period %s", o.renewDeadline, o.retryPeriod)
-	wrong(o.leaseDuration <= o.renewDeadline, "--leader-elect-lease-duration %s: want more than --leader-elect-renew-deadline %s", o.leaseDuration, o.renewDeadline)
+	wrong(o.leaseDuration <= o.renewDeadline,
+		"--leader-elect-lease-duration %s: want more than --leader-elect-renew-deadline %s", o.leaseDuration, o.renewDeadline)
 	wrong(len(o.namespaces) > 0 && o.nodeUnits,
 		"--namespaces needs --node-units=false: labels of NodeUnits must not vanish while a Service of any namespace uses them")
 	wrong(len(o.namespaces) > namespacesMax, "--namespaces has %d names: want at most %d, or leave it out to watch all", len(o.namespaces), namespacesMax)
@@ -117,7 +129,8 @@ func (o *options) check() error {
 		wrong(len(validation.IsDNS1123Label(name)) > 0, "--accept-namespaces %q: want names of namespaces, separated by commas", name)
 	}
 	wrong(o.leaseDuration < time.Second, "--leader-elect-lease-duration %s: want at least 1s", o.leaseDuration)
-	wrong(o.leaseDuration > leaseMax, "--leader-elect-lease-duration %s: want at most %s, because no replica takes over from a lost leader before", o.leaseDuration, leaseMax)
+	wrong(o.leaseDuration > leaseMax,
+		"--leader-elect-lease-duration %s: want at most %s, because no replica takes over from a lost leader before", o.leaseDuration, leaseMax)
 	wrong(o.artifactURL != "" && !isArtifactURL(o.artifactURL),
 		"--artifact-url %q: want the address where Flux reaches --artifact-bind-address, such as http://grid-artifacts.gridproxy.svc.cluster.local", o.artifactURL)
 	errs = append(errs, o.checkFederation())

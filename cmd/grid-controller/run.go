@@ -249,7 +249,8 @@ func (g givenNamespaces) Start(ctx context.Context) error {
 			err = g.live.List(ctx, grids, client.InNamespace(name), client.Limit(1))
 		}
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			g.log.Warn("a namespace of --namespaces does not exist, or the account has no rights in it: correct the name, or create it with its RoleBinding", "namespace", name, "err", err)
+			g.log.Warn("a namespace of --namespaces does not exist, or the account has no rights in it: correct the name, or create it with its RoleBinding",
+				"namespace", name, "err", err)
 		}
 	}
 	return nil

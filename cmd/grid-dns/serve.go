@@ -42,7 +42,10 @@ func newServe(std command.Stdio) *cobra.Command {
 func serve(ctx context.Context, o options, log *slog.Logger) error {
 	build := command.ThisBuild()
 	log.Info("starting", "version", build.Version, "commit", build.Commit)
-	a := &answers{own: o.addrs, resolvConf: o.resolvConf, zone: &clusterzone.Handler{Random: rand.Uint64}, upstreams: &upstreams.Handler{}, log: log, first: make(chan struct{})}
+	a := &answers{
+		own: o.addrs, resolvConf: o.resolvConf, log: log, first: make(chan struct{}),
+		zone: &clusterzone.Handler{Random: rand.Uint64}, upstreams: &upstreams.Handler{},
+	}
 	defer a.upstreams.Close()
 	plugins := register(a.zone, a.upstreams, o.addrs)
 	var serving atomic.Pointer[[]netip.AddrPort]

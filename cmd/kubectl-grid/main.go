@@ -18,7 +18,8 @@ func newRoot(std command.Stdio) *cobra.Command {
 which unit, and what is wrong with Services, Nodes and Grids. It changes nothing. All flags of kubectl for the connection are accepted.`,
 	}
 	c := newConnection(root.PersistentFlags(), std.Err)
-	root.AddCommand(command.Reports(newStatus(std, c)), newUnits(std, c), newClusters(std, c), newMatrix(std, c), newExplain(std, c), command.Reports(newAnalyze(std, c)), command.NewVersion(std), man.New(std))
+	root.AddCommand(command.Reports(newStatus(std, c)), newUnits(std, c), newClusters(std, c), newMatrix(std, c), newExplain(std, c))
+	root.AddCommand(command.Reports(newAnalyze(std, c)), command.NewVersion(std), man.New(std))
 	c.completeNamespace(root)
 	return root
 }

@@ -33,7 +33,9 @@ func (c *connection) reader() (*reader, error) {
 }
 
 // listAll reads the objects of one kind in pages. what names them in the error.
-func listAll[T, L runtime.Object](ctx context.Context, r *reader, what string, o metav1.ListOptions, page func(context.Context, metav1.ListOptions) (L, error)) (all []T, err error) {
+func listAll[T, L runtime.Object](
+	ctx context.Context, r *reader, what string, o metav1.ListOptions, page func(context.Context, metav1.ListOptions) (L, error),
+) (all []T, err error) {
 	next := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return page(ctx, o) }
 	if err := clusterlist.Each(ctx, r.server.Address, what, o, next, func(item T) { all = append(all, item) }); err != nil {
 		return nil, err

@@ -32,7 +32,8 @@ func SuperEdgeFlags(t *testing.T, program Program, file string) {
 		}
 		for _, name := range []string{f.Name, strings.ReplaceAll(f.Name, "-", "_")} {
 			var problems strings.Builder
-			code := command.Run(t.Context(), program, []string{"run", "--" + name + "=localhost:51006"}, command.Stdio{In: strings.NewReader(""), Out: &problems, Err: &problems})
+			std := command.Stdio{In: strings.NewReader(""), Out: &problems, Err: &problems}
+			code := command.Run(t.Context(), program, []string{"run", "--" + name + "=localhost:51006"}, std)
 			want := fmt.Sprintf("; instead of --%s of %s: %s\n", f.Name, theirs.Name, f.Here)
 			if code != command.Usage || !strings.Contains(problems.String(), want) {
 				t.Errorf("--%s: code %d, %q; want %q", name, code, problems.String(), want)

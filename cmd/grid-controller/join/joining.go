@@ -85,7 +85,8 @@ func (r *request) pull(ctx context.Context, h hub) error {
 
 // explain prints what to do with the manifest.
 func (r *request) explain(c credentials) {
-	r.say("FleetCluster %s and namespace %s are ready. The token in the manifest is valid until %s.", r.cluster, namespaceOf(r.cluster), c.expires.UTC().Format(time.RFC3339))
+	r.say("FleetCluster %s and namespace %s are ready. The token in the manifest is valid until %s.",
+		r.cluster, namespaceOf(r.cluster), c.expires.UTC().Format(time.RFC3339))
 	r.say("In the member:")
 	r.say("  1. Apply the manifest: kubectl apply --server-side -f FILE. Then delete the file.")
 	r.say("  2. Install Flux: kubectl apply -k deploy/federation/flux")

@@ -54,7 +54,8 @@ func (r Report) leftOut() []string {
 		lines = append(lines, fmt.Sprintf("%d units are left out of GP0301 and GP0302 for some Services: their keys have too many values", r.UnitsLeftOut))
 	}
 	if r.ServicesLeftOut > 0 {
-		lines = append(lines, fmt.Sprintf("%s left out of GP0301 and GP0302, because the keys have many values: --namespace looks at those of one namespace", count(r.ServicesLeftOut, "Service")))
+		lines = append(lines, count(r.ServicesLeftOut, "Service")+
+			" left out of GP0301 and GP0302, because the keys have many values: --namespace looks at those of one namespace")
 	}
 	return lines
 }

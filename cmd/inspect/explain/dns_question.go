@@ -43,7 +43,8 @@ func ParseDNSQuestion(text, domain string) (DNSQuestion, error) {
 	relative, found := strings.CutSuffix(name, "."+domain)
 	last := relative[strings.LastIndexByte(relative, '.')+1:]
 	if !found && last != "svc" && last != "pod" {
-		return DNSQuestion{}, fmt.Errorf("%s is no name of the cluster: want one below %s, such as web.default.svc.%s; --cluster-domain names the domain", excerpt.Quoted(text), domain, domain)
+		return DNSQuestion{}, fmt.Errorf("%s is no name of the cluster: want one below %s, such as web.default.svc.%s; --cluster-domain names the domain",
+			excerpt.Quoted(text), domain, domain)
 	}
 	return DNSQuestion{text: relative + "." + domain, name: relative}, nil
 }

@@ -28,7 +28,8 @@ func ParseName(text, namespace string) (types.NamespacedName, error) {
 		return types.NamespacedName{}, fmt.Errorf("%s is not in namespace %s; give the namespace once", excerpt.Quoted(text), excerpt.Quoted(namespace))
 	}
 	if len(validation.IsDNS1123Label(first)) > 0 || len(validation.IsDNS1035Label(name)) > 0 && len(validation.IsDNS1123Label(name)) > 0 {
-		return types.NamespacedName{}, fmt.Errorf("%s is not the name of a Service; want NAMESPACE/NAME, or NAME for one in namespace %s", excerpt.Quoted(text), cmp.Or(namespace, "default"))
+		return types.NamespacedName{}, fmt.Errorf("%s is not the name of a Service; want NAMESPACE/NAME, or NAME for one in namespace %s",
+			excerpt.Quoted(text), cmp.Or(namespace, "default"))
 	}
 	return types.NamespacedName{Namespace: first, Name: name}, nil
 }
