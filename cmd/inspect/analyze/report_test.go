@@ -53,6 +53,27 @@ func snapshot(services ...*corev1.Service) topology.Snapshot {
 	return topology.Snapshot{Nodes: map[string]labels.Set{"bj-1": {"location": "beijing"}}, Services: services}
 }
 
+// slice returns an EndpointSlice of a Service in namespace a.
+func slice(name, service string, endpoints ...topology.SliceEndpoint) *topology.Slice {
+	ports := []topology.SlicePort{{Protocol: "TCP", Number: 80}}
+	return &topology.Slice{Namespace: "a", Name: name, Service: service, Ports: ports, Endpoints: endpoints}
+}
+
+func endpoint(node string, ready bool) topology.SliceEndpoint {
+	return topology.SliceEndpoint{Addr: netip.MustParseAddr("10.0.0.1"), Node: node, Ready: ready}
+}
+
+// pathsOf returns the objects with a finding of a code.
+func pathsOf(r Report, code string) []string {
+	var paths []string
+	for _, f := range r.Findings {
+		if f.Code == code {
+			paths = append(paths, f.Object.path())
+		}
+	}
+	return paths
+}
+
 // TestHeadless: the annotation of a headless Service has an effect where grid-dns answers, which is
 // not known of a cluster, and may be malformed everywhere.
 func TestHeadless(t *testing.T) {
@@ -87,13 +108,7 @@ func TestSharedOut(t *testing.T) {
 	}
 	s := snapshot(append(all, service("z", "web", "location"))...)
 	r := Analyze(s, Config{})
-	var got []string
-	for _, f := range r.Findings {
-		if f.Code == malformed {
-			got = append(got, f.Object.path())
-		}
-	}
-	if len(got) != MaxPerCode || got[0] != "a/web-00" || got[MaxPerCode-1] != "z/web" || !slices.IsSorted(got) {
+	if got := pathsOf(r, malformed); len(got) != MaxPerCode || got[0] != "a/web-00" || got[MaxPerCode-1] != "z/web" || !slices.IsSorted(got) {
 		t.Errorf("findings about %v", got)
 	}
 	if r.LeftOut[0] != (LeftOut{malformed, 31 - MaxPerCode}) {
@@ -154,18 +169,15 @@ func TestNodesWithoutUnit(t *testing.T) {
 func TestTenantText(t *testing.T) {
 	s := snapshot(service("a", "good", `["location"]`), service("a", "near", `["locatio"]`), service("a", "web", "\x1b[31m\n"+strings.Repeat("x", 9000)))
 	s.Nodes["bj-1"]["locati\x07o"] = "\u202eother\n"
-	s.Slices = []*topology.Slice{{
-		Namespace: "a", Name: "s", Service: "good", Ports: []topology.SlicePort{{Protocol: "TCP", Number: 80}},
-		Endpoints: []topology.SliceEndpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Node: "\x1b[31m\n" + strings.Repeat("y", 9000), Ready: true}},
-	}}
+	s.Slices = []*topology.Slice{slice("s", "good", endpoint("\x1b[31m\n"+strings.Repeat("y", 9000), true))}
 	key := func(name string) string { return strings.Repeat(strings.Repeat("k", 61)+".", 4) + "org/" + name }
 	s.Services = append(s.Services, service("a", "wordy", fmt.Sprintf("[%q,%q,%q]", key("a"), key("b"), key("c"))))
 	s.Nodes["bj-1"][key("a")] = "beijing"
-	wordy := &topology.Slice{Namespace: "a", Name: "t", Service: "wordy", Ports: s.Slices[0].Ports}
+	wordy := slice("t", "wordy")
 	for _, letter := range []string{"x", "y", "z"} {
 		node := strings.Repeat(letter, 200)
 		s.Nodes[node] = labels.Set{}
-		wordy.Endpoints = append(wordy.Endpoints, topology.SliceEndpoint{Addr: netip.MustParseAddr("10.0.0.2"), Node: node, Ready: true})
+		wordy.Endpoints = append(wordy.Endpoints, endpoint(node, true))
 	}
 	s.Slices = append(s.Slices, wordy)
 	grids := []gridspec.Grid{
@@ -192,10 +204,7 @@ func TestAnyEndpoint(t *testing.T) {
 		svc.Annotations[topology.AnnotationPolicy] = string(topology.PolicyOrdered)
 		s := snapshot(svc)
 		s.Nodes["hub"] = labels.Set{}
-		s.Slices = []*topology.Slice{{
-			Namespace: "a", Name: "s", Service: "web", Ports: []topology.SlicePort{{Protocol: "TCP", Number: 80}},
-			Endpoints: []topology.SliceEndpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Node: "hub", Ready: true}},
-		}}
+		s.Slices = []*topology.Slice{slice("s", "web", endpoint("hub", true))}
 		if r := Analyze(s, Config{}); len(r.Findings) != len(want)/len(malformed) || want != "" && r.Findings[0].Code != want {
 			t.Errorf("with %s:\n%swant %q", keys, textOf(t, r), want)
 		}
@@ -207,10 +216,7 @@ func TestPortWithoutEndpoints(t *testing.T) {
 	svc := service("a", "web", `["location"]`)
 	svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: "admin", Port: 81, Protocol: "TCP"})
 	s := snapshot(svc)
-	s.Slices = []*topology.Slice{{
-		Namespace: "a", Name: "s", Service: "web", Ports: []topology.SlicePort{{Protocol: "TCP", Number: 80}},
-		Endpoints: []topology.SliceEndpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Node: "bj-1", Ready: true}},
-	}}
+	s.Slices = []*topology.Slice{slice("s", "web", endpoint("bj-1", true))}
 	if text := textOf(t, Analyze(s, Config{})); !strings.Contains(text, "GP0301 Service a/web: clients in 1 of 1 units are refused, because no endpoint is usable there: location=beijing (port admin 81/TCP)\n") {
 		t.Errorf("report:\n%s", text)
 	}
@@ -222,10 +228,7 @@ func TestSliceOrder(t *testing.T) {
 	s := snapshot(service("a", "web", `["location"]`))
 	var all []*topology.Slice
 	for i, ready := range []bool{false, true} {
-		all = append(all, &topology.Slice{
-			Namespace: "a", Name: fmt.Sprint(i), Service: "web", Ports: []topology.SlicePort{{Protocol: "TCP", Number: 80}},
-			Endpoints: []topology.SliceEndpoint{{Addr: netip.MustParseAddr("10.0.0.1"), Node: "bj-1", Ready: ready}},
-		})
+		all = append(all, slice(fmt.Sprint(i), "web", endpoint("bj-1", ready)))
 	}
 	s.Slices = all
 	want := Analyze(s, Config{})
@@ -257,14 +260,10 @@ func TestServicesLeftOut(t *testing.T) {
 		2 + 101 + 101: "a/many a/more z/few", 2 + 101: "a/many z/few", 2 + 100: "z/few",
 	} {
 		r := Analyze(s, Config{MaxDecisions: decisions})
-		var found []string
-		for _, f := range r.Findings {
-			if f.Code == refusedEverywhere {
-				found = append(found, f.Object.path())
-			}
-		}
+		found := pathsOf(r, refusedEverywhere)
 		left := 3 - len(found)
-		if got := strings.Join(found, " "); got != want || r.ServicesLeftOut != left || left > 0 && !strings.Contains(textOf(t, r), " left out of GP0301 and GP0302, because the keys have many values") {
+		saysSo := strings.Contains(textOf(t, r), " left out of GP0301 and GP0302, because the keys have many values")
+		if got := strings.Join(found, " "); got != want || r.ServicesLeftOut != left || saysSo != (left > 0) {
 			t.Errorf("%d decisions: findings about %s, want %s:\n%s", decisions, got, want, textOf(t, r))
 		}
 	}

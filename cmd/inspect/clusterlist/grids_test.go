@@ -65,6 +65,17 @@ func (a apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"metadata": map[string]string{"continue": next}, "items": items})
 }
 
+func gridServer(t *testing.T, handler http.Handler) GridServer {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return GridServer{client.CoreV1().RESTClient(), server.URL}
+}
+
 // TestGrids: a cluster need not have the definitions of Grids, nor a user the right to list them.
 func TestGrids(t *testing.T) {
 	const deniedServices = "ServiceGrids are not looked at: API server "
@@ -82,13 +93,7 @@ func TestGrids(t *testing.T) {
 		"no rights":      {apiServer{"statefulsetgrids": nil, "servicegrids": nil}, "a", nil, "StatefulSetGrids, " + deniedServices},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(test.server)
-			defer server.Close()
-			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
-			all, denied, err := GridServer{client.CoreV1().RESTClient(), server.URL}.Grids(t.Context(), test.namespace)
+			all, denied, err := gridServer(t, test.server).Grids(t.Context(), test.namespace)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,13 +125,7 @@ func TestGridsFail(t *testing.T) {
 			refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
 		}),
 	} {
-		server := httptest.NewServer(handler)
-		defer server.Close()
-		client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all, denied, err := (GridServer{client.CoreV1().RESTClient(), server.URL}).Grids(t.Context(), ""); err == nil || all != nil || denied != "" {
+		if all, denied, err := gridServer(t, handler).Grids(t.Context(), ""); err == nil || all != nil || denied != "" {
 			t.Errorf("%s: %v, %q, %v", path, all, denied, err)
 		}
 	}

@@ -16,13 +16,17 @@ import (
 	"pgregory.net/rapid"
 )
 
+func drawConfig(t *rapid.T) topology.Config {
+	choices := []topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}
+	return topology.Config{NodesWithoutUnit: rapid.SampledFrom(choices).Draw(t, "without unit")}
+}
+
 // TestAccountsForEveryEndpoint: the kept endpoints are exactly those that the View uses, and every
 // dropped one has a reason.
 func TestAccountsForEveryEndpoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)
-		fallback := rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "without unit")
-		v := topology.Resolve(s, topology.Config{NodesWithoutUnit: fallback})
+		v := topology.Resolve(s, drawConfig(t))
 		for _, svc := range s.Services {
 			e, err := Service(s, topology.Config{}, v, NameOf(svc))
 			if err != nil {
@@ -104,7 +108,8 @@ func TestParseName(t *testing.T) {
 func TestAPIProxy(t *testing.T) {
 	name := types.NamespacedName{Namespace: "default", Name: "kubernetes"}
 	meta := metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
-	s := topology.Snapshot{Services: []*corev1.Service{{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}}}}
+	spec := corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}
+	s := topology.Snapshot{Services: []*corev1.Service{{ObjectMeta: meta, Spec: spec}}}
 	meta.Labels = map[string]string{discoveryv1.LabelServiceName: name.Name}
 	meta.Annotations = map[string]string{topology.AnnotationLocalEndpoint: "169.254.20.11", topology.AnnotationLocalPort: "51003"}
 	s.Slices = []*topology.Slice{topology.NewSlice(&discoveryv1.EndpointSlice{

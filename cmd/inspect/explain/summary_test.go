@@ -16,7 +16,7 @@ import (
 func TestSummaries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)
-		c := topology.Config{NodesWithoutUnit: rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "without unit")}
+		c := drawConfig(t)
 		lines := Summaries(s, c)
 		if len(lines) != len(s.Services) {
 			t.Fatalf("%d lines for %d Services", len(lines), len(s.Services))

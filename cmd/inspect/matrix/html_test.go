@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/net/html"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -17,12 +16,6 @@ import (
 // the page loads nothing.
 func TestPageHasNoScript(t *testing.T) {
 	const evil = `<script>alert(1)</script>`
-	service := func(namespace, name, keys string) *corev1.Service {
-		return &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{topology.AnnotationKeys: keys}},
-			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80}}},
-		}
-	}
 	s := topology.Snapshot{
 		Nodes: map[string]labels.Set{"a": {"zone": `"><img src=x onerror=alert(1)>`}, "b": {"zone": "\x1b[31m" + evil}, evil: {}},
 		Services: []*corev1.Service{

@@ -23,7 +23,8 @@ func TestCellsAreWhatExplainSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := topologytest.Snapshot(t)
 		s.Watched = nil
-		c := topology.Config{NodesWithoutUnit: rapid.SampledFrom([]topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}).Draw(t, "without unit")}
+		choices := []topology.NodesWithoutUnit{"", topology.WithoutUnitLocal, topology.WithoutUnitOpen}
+		c := topology.Config{NodesWithoutUnit: rapid.SampledFrom(choices).Draw(t, "without unit")}
 		m := New(s, c, s.Services)
 		counted := map[string]int{}
 		for i, u := range m.Units {
@@ -165,6 +166,14 @@ func keysAt(m Matrix, u Unit) []string {
 	return keys
 }
 
+// service returns a Service that is closed by an annotation.
+func service(namespace, name, keys string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{topology.AnnotationKeys: keys}},
+		Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+}
+
 // TestHintsForZones: Nodes of one unit in several zones have different answers, if hints say so.
 func TestHintsForZones(t *testing.T) {
 	hinted := func(addr, node, zone string) topology.SliceEndpoint {
@@ -175,13 +184,7 @@ func TestHintsForZones(t *testing.T) {
 			"a": {"location": "x", corev1.LabelTopologyZone: "1"}, "b": {"location": "x", corev1.LabelTopologyZone: "2"},
 			"c": {"location": "y", corev1.LabelTopologyZone: "2"},
 		},
-		Services: []*corev1.Service{{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "closed", Annotations: map[string]string{topology.AnnotationKeys: `["location"]`}},
-			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.2", Ports: []corev1.ServicePort{{Port: 80}}},
-		}, {
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "open"},
-			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80}}},
-		}},
+		Services: []*corev1.Service{service("ns", "closed", `["location"]`), service("ns", "open", "[]")},
 		Slices: []*topology.Slice{{
 			Namespace: "ns", Name: "open-1", Service: "open", Ports: []topology.SlicePort{{Protocol: corev1.ProtocolTCP, Number: 80}},
 			Endpoints: []topology.SliceEndpoint{hinted("10.0.0.1", "a", "1"), hinted("10.0.0.2", "c", "2")},
@@ -201,13 +204,8 @@ func TestHintsForZones(t *testing.T) {
 // TestUnitsOfServicesWithRules: keys of Services without rules make units only if no other Service
 // is closed.
 func TestUnitsOfServicesWithRules(t *testing.T) {
-	closed := func(name, clusterIP, key string) *corev1.Service {
-		return &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: map[string]string{topology.AnnotationKeys: `["` + key + `"]`}},
-			Spec:       corev1.ServiceSpec{ClusterIP: clusterIP, Ports: []corev1.ServicePort{{Port: 80}}},
-		}
-	}
-	web, db := closed("web", "10.96.0.1", "location"), closed("db", corev1.ClusterIPNone, "host")
+	web, db := service("ns", "web", `["location"]`), service("ns", "db", `["host"]`)
+	db.Spec.ClusterIP = corev1.ClusterIPNone
 	s := topology.Snapshot{Nodes: map[string]labels.Set{"a": {"location": "x", "host": "a"}, "b": {"location": "x", "host": "b"}}}
 	for want, services := range map[string][]*corev1.Service{"location=x": {db, web}, "host=a host=b": {db}} {
 		s.Services = services
