@@ -14,6 +14,7 @@ import (
 	"gridproxy/topology/dnsfeed"
 	"gridproxy/topology/dnsview"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/nonwriter"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
@@ -59,69 +60,51 @@ func TestAdmit(t *testing.T) {
 	})
 }
 
-// endless is a plugin whose queries are under way until end is closed, or their context ends.
-type endless struct {
-	begun chan struct{}
-	end   chan struct{}
-}
-
-func (endless) Name() string { return "endless" }
-
-func (e endless) ServeDNS(ctx context.Context, _ dns.ResponseWriter, _ *dns.Msg) (int, error) {
-	e.begun <- struct{}{}
-	select {
-	case <-e.end:
-	case <-ctx.Done():
-	}
-	return dns.RcodeServerFailure, nil
-}
-
-// clientWriter is a writer to a client.
-type clientWriter struct {
-	dns.ResponseWriter
-	client net.Addr
-}
-
-func (w *clientWriter) RemoteAddr() net.Addr { return w.client }
-
 // TestDroppedQueries: a query too many reaches no other plugin, over UDP and TCP, and a query of
 // another client does.
 func TestDroppedQueries(t *testing.T) {
 	l := newLimitedQueries([]netip.Addr{localAddr})
-	slow := endless{begun: make(chan struct{}, 2), end: make(chan struct{})}
-	l.next = slow
-	greedy := net.IPv4(10, 0, 0, 1)
-	ask := func(ctx context.Context, client net.Addr) int {
-		rcode, _ := l.ServeDNS(ctx, &clientWriter{&test.ResponseWriter{}, client}, new(dns.Msg))
+	begun, release := make(chan struct{}, 2), make(chan struct{})
+	l.next = plugin.HandlerFunc(func(ctx context.Context, _ dns.ResponseWriter, _ *dns.Msg) (int, error) {
+		begun <- struct{}{}
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return dns.RcodeServerFailure, nil
+	})
+	const greedy, other = "10.0.0.1", "10.0.0.2"
+	ask := func(ctx context.Context, client string, tcp bool) int {
+		rcode, _ := l.ServeDNS(ctx, &test.ResponseWriter{RemoteIP: client, TCP: tcp}, new(dns.Msg))
 		return rcode
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	defer close(slow.end)
+	defer close(release)
 	for range queriesOfClientMax {
-		asking.Go(func() { ask(t.Context(), &net.UDPAddr{IP: greedy, Port: 1}) })
-		<-slow.begun
+		asking.Go(func() { ask(t.Context(), greedy, false) })
+		<-begun
 	}
-	for _, client := range []net.Addr{&net.UDPAddr{IP: greedy, Port: 2}, &net.TCPAddr{IP: greedy.To16(), Port: 3}} {
-		if rcode := ask(ended, client); rcode != dns.RcodeSuccess {
-			t.Errorf("a query too many of %v returns %d", client, rcode)
+	for _, tcp := range []bool{false, true} {
+		if rcode := ask(ended, greedy, tcp); rcode != dns.RcodeSuccess {
+			t.Errorf("a query too many returns %d, over TCP: %t", rcode, tcp)
 		}
 	}
-	asking.Go(func() { ask(t.Context(), &net.UDPAddr{IP: net.IPv4(10, 0, 0, 2)}) })
-	<-slow.begun
+	asking.Go(func() { ask(t.Context(), other, false) })
+	<-begun
 }
 
 // TestOwnRoom: when there is no room, the daemon's own query is answered, as long as this address
 // has not too many.
 func TestOwnRoom(t *testing.T) {
 	l := newLimitedQueries([]netip.Addr{localAddr})
-	l.next = replying{dns.RcodeNameError}
+	l.next = replying(dns.RcodeNameError)
 	ask := func(client netip.Addr) bool {
-		w := &localWriter{local: &net.UDPAddr{IP: localAddr.AsSlice(), Port: portDNS}}
+		w := &localWriter{test.ResponseWriter{RemoteIP: client.String()}, &net.UDPAddr{IP: localAddr.AsSlice(), Port: portDNS}}
 		before := l.answered[localAddr].udp.Load()
-		if _, err := l.ServeDNS(t.Context(), &clientWriter{w, &net.UDPAddr{IP: client.AsSlice()}}, new(dns.Msg).SetQuestion("a.", dns.TypeA)); err != nil {
+		if _, err := l.ServeDNS(t.Context(), w, new(dns.Msg).SetQuestion("a.", dns.TypeA)); err != nil {
 			t.Fatal(err)
 		}
 		return l.answered[localAddr].udp.Load() > before
@@ -143,10 +126,9 @@ func TestNestedQueryNeedsNoPlace(t *testing.T) {
 	alias := &dnsview.Names{Service: types.NamespacedName{Namespace: "shop", Name: "mail"}, Kind: dnsview.ExternalName, ExternalName: "www.example.org"}
 	zone := &clusterzone.Handler{Upstream: nested{l}, Random: rand.Uint64}
 	zone.Serve(names.New(names.Config{Domain: "cluster.local"}, dnsview.View{Services: []*dnsview.Names{alias}, Namespaces: []string{"shop"}}, 1))
-	client := &net.UDPAddr{IP: net.IPv4(10, 0, 0, 1)}
 	l.next = zone
-	l.ofClient[addrOf(client)] = queriesOfClientMax - 1
-	w := &clientWriter{&localWriter{local: &net.UDPAddr{IP: localAddr.AsSlice(), Port: portDNS}}, client}
+	w := &localWriter{local: &net.UDPAddr{IP: localAddr.AsSlice(), Port: portDNS}}
+	l.ofClient[addrOf(w.RemoteAddr())] = queriesOfClientMax - 1
 	if _, err := l.ServeDNS(t.Context(), w, new(dns.Msg).SetQuestion("mail.shop.svc.cluster.local.", dns.TypeA)); err != nil {
 		t.Fatal(err)
 	}
@@ -159,19 +141,17 @@ func TestNestedQueryNeedsNoPlace(t *testing.T) {
 type nested struct{ server *limitedQueries }
 
 func (n nested) Lookup(ctx context.Context, state request.Request, name string, qtype uint16) (*dns.Msg, error) {
-	n.server.next = replying{dns.RcodeSuccess}
+	n.server.next = replying(dns.RcodeSuccess)
 	w := nonwriter.New(state.W)
 	_, err := n.server.ServeDNS(ctx, w, state.NewWithQuestion(name, qtype).Req)
 	return w.Msg, err
 }
 
 // replying is a plugin that answers with a code.
-type replying struct{ rcode int }
-
-func (replying) Name() string { return "replying" }
-
-func (r replying) ServeDNS(_ context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
-	return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(m, r.rcode))
+func replying(rcode int) plugin.HandlerFunc {
+	return func(_ context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
+		return dns.RcodeSuccess, w.WriteMsg(new(dns.Msg).SetRcode(m, rcode))
+	}
 }
 
 // localWriter is a writer at an address of this server.
@@ -196,7 +176,7 @@ func TestAnsweredAt(t *testing.T) {
 		{udp, dns.RcodeSuccess}, {udp, dns.RcodeNameError}, {udp, dns.RcodeServerFailure}, {udp, dns.RcodeRefused}, {tcp, dns.RcodeSuccess},
 		{&net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}, dns.RcodeSuccess},
 	} {
-		l.next = replying{c.rcode}
+		l.next = replying(c.rcode)
 		if _, err := l.ServeDNS(t.Context(), &localWriter{local: c.local}, new(dns.Msg).SetQuestion("a.", dns.TypeA)); err != nil {
 			t.Fatal(err)
 		}

@@ -23,13 +23,7 @@ import (
 )
 
 // next is the plugin that gets what is not answered.
-type next struct{}
-
-func (next) Name() string { return "next" }
-
-func (next) ServeDNS(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
-	return dns.RcodeNotZone, nil
-}
+func next(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) { return dns.RcodeNotZone, nil }
 
 // noUpstream knows no name.
 type noUpstream struct{}
@@ -58,7 +52,7 @@ func sample(addr string) *names.Zone {
 }
 
 func newHandler(z *names.Zone) *Handler {
-	h := &Handler{Next: next{}, Upstream: noUpstream{}, Random: rand.New(rand.NewPCG(1, 2)).Uint64}
+	h := &Handler{Next: plugin.HandlerFunc(next), Upstream: noUpstream{}, Random: rand.New(rand.NewPCG(1, 2)).Uint64}
 	if z != nil {
 		h.Serve(z)
 	}
@@ -116,14 +110,12 @@ func TestAnswers(t *testing.T) {
 }
 
 // clusterDNS is a next plugin that knows a name of every address, as kube-dns does.
-type clusterDNS struct{ name string }
-
-func (clusterDNS) Name() string { return "next" }
-
-func (c clusterDNS) ServeDNS(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
-	m := new(dns.Msg).SetReply(r)
-	m.Answer = []dns.RR{&dns.PTR{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypePTR, Class: dns.ClassINET}, Ptr: c.name}}
-	return dns.RcodeSuccess, w.WriteMsg(m)
+func clusterDNS(name string) plugin.HandlerFunc {
+	return func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		m := new(dns.Msg).SetReply(r)
+		m.Answer = []dns.RR{test.PTR(r.Question[0].Name + " IN PTR " + name)}
+		return dns.RcodeSuccess, w.WriteMsg(m)
+	}
 }
 
 // TestReverseOfOtherUnits: an address that has no name here has none in the cluster domain,
@@ -135,7 +127,7 @@ func TestReverseOfOtherUnits(t *testing.T) {
 		"db.othercluster.local.":                    "PTR db.othercluster.local.",
 	} {
 		h := newHandler(sample("10.96.0.1"))
-		h.Next = clusterDNS{name}
+		h.Next = clusterDNS(name)
 		if got := ask(h, "9.9.244.10.in-addr.arpa.", dns.TypePTR); got != want {
 			t.Errorf("an address that is %s elsewhere: got %q, want %q", name, got, want)
 		}

@@ -25,12 +25,20 @@ type upstream struct {
 	rcode int
 }
 
-func newUpstream(t *testing.T, text string, rcode int) *upstream {
+// listen opens a socket at a free port, until the test ends.
+func listen(t *testing.T) net.PacketConn {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func newUpstream(t *testing.T, text string, rcode int) *upstream {
+	t.Helper()
+	conn := listen(t)
 	u := &upstream{at: netip.MustParseAddrPort(conn.LocalAddr().String()), rcode: rcode}
 	record := test.TXT(fmt.Sprintf("example.org. 5 IN TXT %q", text))
 	s := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
@@ -48,22 +56,12 @@ func newUpstream(t *testing.T, text string, rcode int) *upstream {
 
 // silent is an address at which queries are taken and never answered.
 func silent(t *testing.T) netip.AddrPort {
-	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return netip.MustParseAddrPort(conn.LocalAddr().String())
+	return netip.MustParseAddrPort(listen(t).LocalAddr().String())
 }
 
 // closed is an address at which nothing listens.
 func closed(t *testing.T) netip.AddrPort {
-	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := listen(t)
 	defer conn.Close() //nolint:errcheck // nothing was sent
 	return netip.MustParseAddrPort(conn.LocalAddr().String())
 }
