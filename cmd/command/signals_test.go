@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -38,29 +37,20 @@ func TestEndAfter(t *testing.T) {
 func TestIgnoreHangup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var log lockedText
-	IgnoreHangup(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+	logged := make(lines, 1)
+	IgnoreHangup(ctx, slog.New(slog.NewTextHandler(logged, nil)))
 	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "SIGHUP is logged", func() error {
-		return wait.Check(strings.Contains(log.String(), "SIGHUP is ignored"), "the log says %q", log.String())
-	})
+	if line := wait.Receive(t, "SIGHUP is logged", logged); !strings.Contains(line, "SIGHUP is ignored") {
+		t.Errorf("the log says %q", line)
+	}
 }
 
-type lockedText struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
+// lines is a log that one reader follows.
+type lines chan string
 
-func (l *lockedText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
 }

@@ -2,11 +2,12 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"gridproxy/cmd/command/commandtest"
 
 	"sigs.k8s.io/yaml"
 )
@@ -62,19 +63,9 @@ func TestKrewManifest(t *testing.T) {
 // TestRunsEverywhere: of the module's packages and those it requires, the ones that build on Linux
 // only are not linked. A build for another system would take minutes.
 func TestRunsEverywhere(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	linked := strings.Fields(string(out))
-	if !slices.Contains(linked, "gridproxy/cmd/inspect/matrix") {
-		t.Fatal("the list of packages is not that of kubectl-grid")
-	}
-	for _, name := range linked {
-		for _, linux := range []string{"gridproxy/topology/manifest", "gridproxy/rules/host", "github.com/vishvananda/", "github.com/moby/ipvs", "github.com/coreos/go-iptables"} {
-			if strings.HasPrefix(name, linux) {
-				t.Errorf("kubectl-grid links %s", name)
-			}
-		}
-	}
+	commandtest.Linked(t, "gridproxy/cmd/inspect/matrix", func(name string) bool {
+		return slices.ContainsFunc([]string{
+			"gridproxy/topology/manifest", "gridproxy/rules/host", "github.com/vishvananda/", "github.com/moby/ipvs", "github.com/coreos/go-iptables",
+		}, func(linux string) bool { return strings.HasPrefix(name, linux) })
+	})
 }

@@ -18,8 +18,8 @@ import (
 	"gridproxy/topology"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -92,25 +92,11 @@ func site(t *testing.T) []need.FakeObject {
 			t.Fatal(err)
 		}
 		for document := range strings.SplitSeq(string(text), "\n---\n") {
-			var kind metav1.TypeMeta
-			if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
-				t.Fatal(err)
+			object, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(document), nil, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
 			}
-			var object need.FakeObject
-			switch kind.Kind {
-			case "Node":
-				object = &corev1.Node{}
-			case "Service":
-				object = &corev1.Service{}
-			case "EndpointSlice":
-				object = &discoveryv1.EndpointSlice{}
-			default:
-				t.Fatalf("%s has a %q", file, kind.Kind)
-			}
-			if err := yaml.Unmarshal([]byte(document), object); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, object)
+			all = append(all, object.(need.FakeObject))
 		}
 	}
 	for _, svc := range []*corev1.Service{ // without rules
