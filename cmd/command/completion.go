@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -13,24 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-type shell struct {
-	name   string
-	script func(*cobra.Command, io.Writer) error
-}
-
-func shells() []shell {
-	return []shell{
-		{"bash", func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) }},
-		{"zsh", func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) }},
-		{"fish", func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) }},
-	}
-}
-
 func newCompletion(std Stdio) *cobra.Command {
-	var names []string
-	for _, s := range shells() {
-		names = append(names, s.name)
-	}
+	names := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(names, "|"),
 		Short: "Print a completion script for a shell",
@@ -49,22 +32,24 @@ at most ` + completionTimeout.String() + `, at most ` + fmt.Sprint(completionsMa
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, s := range shells() {
-				if s.name == args[0] {
-					return printScript(std.Out, cmd.Root(), s)
-				}
+			var text bytes.Buffer
+			var err error
+			switch root := cmd.Root(); args[0] {
+			case "bash":
+				err = root.GenBashCompletionV2(&text, true)
+			case "zsh":
+				err = root.GenZshCompletion(&text)
+			case "fish":
+				err = root.GenFishCompletion(&text, true)
+			default:
+				return NewUsageError(fmt.Errorf("shell %s: want one of %s", excerpt.Quoted(args[0]), strings.Join(names, ", ")))
 			}
-			return NewUsageError(fmt.Errorf("shell %s: want one of %s", excerpt.Quoted(args[0]), strings.Join(names, ", ")))
+			if err != nil {
+				return fmt.Errorf("writing the completion script for %s: %w", args[0], err)
+			}
+			return Flush(std.Out, text.Bytes())
 		},
 	}
-}
-
-func printScript(w io.Writer, root *cobra.Command, s shell) error {
-	var text bytes.Buffer
-	if err := s.script(root, &text); err != nil {
-		return fmt.Errorf("writing the completion script for %s: %w", s.name, err)
-	}
-	return Flush(w, text.Bytes())
 }
 
 // completeFlags lets a shell complete the values of all flags: words, and the names of files.
