@@ -262,7 +262,8 @@ func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return withoutCommand(diff.Diff("live "+w.object(), before, "wanted "+w.object(), after)), nil
+	_, text, _ := bytes.Cut(diff.Diff("live "+w.object(), before, "wanted "+w.object(), after), []byte("\n"))
+	return text, nil // without its first line, "diff old new", which is for file names
 }
 
 // answer returns the API server's result of an apply in a dry run. SuperEdge's label stays if
@@ -279,12 +280,4 @@ func (c cluster) answer(ctx context.Context, w wanted, asked *unstructured.Unstr
 		}
 	}
 	return asked, c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(asked), options...)
-}
-
-// withoutCommand returns text without its first line, "diff old new", which is for file names.
-func withoutCommand(text []byte) []byte {
-	if _, rest, found := bytes.Cut(text, []byte("\n")); found {
-		return rest
-	}
-	return text
 }
