@@ -49,14 +49,10 @@ func serve(ctx context.Context, o options, log *slog.Logger) error {
 	defer a.upstreams.Close()
 	plugins := register(a.zone, a.upstreams, o.addrs)
 	var serving atomic.Pointer[[]netip.AddrPort]
+	serving.Store(new([]netip.AddrPort))
 	client := feed.New(feed.Config{
 		Socket: o.socket, File: o.file, Addrs: o.addrs, Apply: a.apply, Log: log,
-		Serving: func() []netip.AddrPort {
-			if at := serving.Load(); at != nil {
-				return *at
-			}
-			return nil
-		},
+		Serving:  func() []netip.AddrPort { return *serving.Load() },
 		Answered: plugins.queries.answeredAt,
 	})
 	// The connection to the daemon outlives ctx: the daemon has to hear that this server leaves.
@@ -87,7 +83,7 @@ func serve(ctx context.Context, o options, log *slog.Logger) error {
 		return err
 	}
 	log.Info("leaving") // after an error too: another address may be answered at
-	serving.Store(nil)
+	serving.Store(new([]netip.AddrPort))
 	awaitNoQueries(client, log)
 	return errors.Join(err, all.stop())
 }
