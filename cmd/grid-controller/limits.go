@@ -9,7 +9,7 @@ const (
 	// --accept-namespaces.
 	namespacesMax = 100
 
-	// The definitions of a group are looked for, and those that are missing are logged.
+	// How often the definitions of a group are looked for, and missing ones are logged.
 	definitionsPeriod    = time.Second
 	definitionsLogPeriod = 10 * time.Minute
 

@@ -5,7 +5,7 @@
 //	grids.go  lists Grids, whose definitions a cluster need not have, and what a hub has of other
 //	          clusters
 //
-// Invariant: an answer has all objects of a kind or is an error, within listTimeout for each kind.
+// Invariant: an answer has all objects of a kind, or is an error, within listTimeout.
 //
 // Not pure: network.
 package clusterlist

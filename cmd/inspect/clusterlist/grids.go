@@ -36,8 +36,8 @@ func resourcePath(of schema.GroupVersion, resource, namespace string) string {
 	return path + "/" + resource
 }
 
-// list calls do for the objects at a path, whose pages are like empty. what names them in the error.
-// A cluster without their definition has none.
+// list calls do for the objects at a path, whose pages are like empty. what names them in the
+// error. A cluster without their definition has none.
 func list[T runtime.Object](ctx context.Context, s GridServer, what, path string, empty runtime.Object, do func(T)) error {
 	return Each(ctx, s.Address, what, metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		request := s.Client.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Param("limit", fmt.Sprint(o.Limit))
@@ -64,8 +64,8 @@ func raw(answer rest.Result) ([]byte, error) {
 	return answer.Raw()
 }
 
-// Get reads the object at a path into out, and reports false if it does not exist. The API server's
-// warnings, such as the one that Endpoints are deprecated, are not printed.
+// Get reads the object at a path into out, and reports false if it does not exist. It prints no
+// warning of the API server, such as the one that Endpoints are deprecated.
 func (s GridServer) Get(ctx context.Context, path string, out any) (found bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, fmt.Errorf("no answer within %s", listTimeout))
 	defer cancel()
