@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// PrintAs writes v in the format of --output; writeTable writes it as text. If encoding fails, it
+// PrintAs writes v in the format of --output; writeTable writes it as text. If that fails, it
 // writes nothing. Text that goes to a terminal has colours, unless the variable NO_COLOR is set
 // (https://no-color.org).
 func PrintAs(w io.Writer, format string, v any, writeTable func(io.Writer) error) error {

@@ -91,8 +91,8 @@ type Options struct {
 	Pause  time.Duration // between a definition and the objects under it
 }
 
-// Run makes the definitions of one cluster ours, as the command does. It continues after a failure
-// of one.
+// Run makes the definitions of one cluster ours, as the command does. It continues if one
+// of them fails.
 func Run(ctx context.Context, c client.Client, o Options) error {
 	all, err := Definitions()
 	if err != nil {

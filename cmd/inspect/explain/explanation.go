@@ -211,7 +211,7 @@ func holderOf(sp *topology.ServicePort, deciding []topology.Endpoint, e topology
 	return ""
 }
 
-// InternalLocal reports whether the cluster IP of a Service leads to the node's endpoints alone.
+// InternalLocal reports whether the cluster IP of a Service leads to the node's endpoints only.
 func InternalLocal(svc *corev1.Service) bool {
 	return svc != nil && svc.Spec.InternalTrafficPolicy != nil && *svc.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal
 }
