@@ -13,14 +13,9 @@ import (
 	"gridproxy/controller/grid/expand"
 	"gridproxy/topology/excerpt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -123,76 +118,31 @@ func (r *reconciler) reports(ctx context.Context, o client.Object) (map[string]*
 	return reports, nil
 }
 
-type (
-	reportHandler  = handler.TypedFuncs[*v1alpha1.GridReport, reconcile.Request]
-	clusterHandler = handler.TypedFuncs[*v1alpha1.FleetCluster, reconcile.Request]
-)
-
-// onReport wakes the Grid that a report is about.
-func (r *reconciler) onReport() reportHandler {
-	wake := func(ctx context.Context, q queue, reports ...*v1alpha1.GridReport) {
-		for _, report := range reports {
-			for _, grid := range r.byUID(ctx, reportedGrid(report)) {
+// onReport wakes the Grid that a report is about, and the one that it was about before.
+func (r *reconciler) onReport() changeHandler[*v1alpha1.GridReport] {
+	return onChange(&v1alpha1.GridReport{}, func(ctx context.Context, q queue, old, new *v1alpha1.GridReport) {
+		if old.ResourceVersion == new.ResourceVersion {
+			return
+		}
+		for _, report := range []*v1alpha1.GridReport{old, new} {
+			index := client.MatchingFields{indexUID: string(reportedGrid(report))}
+			for _, grid := range findGrids(ctx, r.client, r.kind, index, "UID", "missed a report of a cluster") {
 				q.AddAfter(reconcile.Request{NamespacedName: grid}, reportDelay)
 			}
 		}
-	}
-	return reportHandler{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.GridReport], q queue) {
-			if !e.IsInInitialList { // every Grid is reconciled at the start anyway
-				wake(ctx, q, e.Object)
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.GridReport], q queue) {
-			if e.ObjectOld.ResourceVersion != e.ObjectNew.ResourceVersion {
-				wake(ctx, q, e.ObjectOld, e.ObjectNew)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*v1alpha1.GridReport], q queue) {
-			wake(ctx, q, e.Object)
-		},
-	}
-}
-
-// byUID returns the Grid of this kind with a UID, or no entry if there is no such Grid.
-func (r *reconciler) byUID(ctx context.Context, uid types.UID) (found []types.NamespacedName) {
-	grids := r.kind.newGrids()
-	err := r.client.List(ctx, grids, client.MatchingFields{indexUID: string(uid)}, client.UnsafeDisableDeepCopy)
-	if err == nil {
-		err = meta.EachListItem(grids, func(o runtime.Object) error {
-			found = append(found, client.ObjectKeyFromObject(o.(client.Object)))
-			return nil
-		})
-	}
-	if err != nil { // of a cache that has synced: a mistake of ours
-		log.FromContext(ctx).Error(fmt.Errorf("listing the %ss by UID: %w", r.kind.name, err), "missed a report of a cluster")
-	}
-	return found
+	})
 }
 
 // onCluster wakes the Grids that a cluster has or is to have, where something changes that a status
 // says about them.
-func (r *reconciler) onCluster() clusterHandler {
-	wake := func(q queue, old, new *v1alpha1.FleetCluster) {
+func (r *reconciler) onCluster() changeHandler[*v1alpha1.FleetCluster] {
+	return onChange(&v1alpha1.FleetCluster{}, func(_ context.Context, q queue, old, new *v1alpha1.FleetCluster) {
 		for _, grid := range changedGrids(old, new) {
 			if grid.Kind == string(r.kind.name) {
 				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: grid.Namespace, Name: grid.Name}})
 			}
 		}
-	}
-	return clusterHandler{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.FleetCluster], q queue) {
-			if !e.IsInInitialList {
-				wake(q, &v1alpha1.FleetCluster{}, e.Object)
-			}
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.FleetCluster], q queue) {
-			wake(q, e.ObjectOld, e.ObjectNew)
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.FleetCluster], q queue) {
-			wake(q, e.Object, &v1alpha1.FleetCluster{})
-		},
-	}
+	})
 }
 
 // changedGrids returns the Grids about which two versions of a cluster's status differ, and all

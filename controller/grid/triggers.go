@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,69 +36,57 @@ func wishVersion(o client.Object) string {
 		o.GetUID(), o.GetGeneration(), o.GetDeletionTimestamp() != nil, o.GetLabels(), o.GetAnnotations())
 }
 
+// changeHandler handles the changes of objects of one type.
+type changeHandler[T client.Object] = handler.TypedFuncs[T, reconcile.Request]
+
+// onChange calls do with an object before and after each change. One of the two is empty if the
+// object is new or gone. At the start nothing is called: every Grid is reconciled then anyway.
+func onChange[T client.Object](empty T, do func(ctx context.Context, q queue, old, new T)) changeHandler[T] {
+	return changeHandler[T]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) {
+			if !e.IsInInitialList {
+				do(ctx, q, empty, e.Object)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+			do(ctx, q, e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) {
+			do(ctx, q, e.Object, empty)
+		},
+	}
+}
+
 // onChild wakes the Grids that own an object, owned it, or want its name.
-func (r *reconciler) onChild() childHandler {
-	wake := func(q queue, objects ...child) {
-		for _, o := range objects {
+func (r *reconciler) onChild() changeHandler[child] {
+	return onChange(r.kind.newChild(), func(_ context.Context, q queue, old, new child) {
+		if old.GetResourceVersion() == new.GetResourceVersion() {
+			return
+		}
+		for _, o := range []child{old, new} {
 			if grid := o.owner(); grid != "" {
 				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: grid}})
 			}
 		}
-	}
-	waiting := func(q queue, o child) {
-		for _, grid := range r.memory.waiting(client.ObjectKeyFromObject(o)) {
+		if isNew, isGone := old.GetName() == "", new.GetName() == ""; isNew || !isGone && old.owner() == new.owner() {
+			return
+		}
+		for _, grid := range r.memory.waiting(client.ObjectKeyFromObject(old)) {
 			q.Add(reconcile.Request{NamespacedName: grid})
 		}
-	}
-	return childHandler{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[child], q queue) {
-			if !e.IsInInitialList { // every Grid is reconciled at the start anyway
-				wake(q, e.Object)
-			}
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[child], q queue) {
-			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
-				return
-			}
-			wake(q, e.ObjectOld, e.ObjectNew)
-			if e.ObjectOld.owner() != e.ObjectNew.owner() {
-				waiting(q, e.ObjectNew)
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[child], q queue) {
-			wake(q, e.Object)
-			waiting(q, e.Object)
-		},
-	}
+	})
 }
 
-// onNode calls do with the keys that a change of a Node concerns, if there are any. concerns finds
-// them in a Node before and after the change; one of the two is empty if the Node is new or gone.
-func onNode(concerns func(old, new *corev1.Node) []string, do func(ctx context.Context, node string, keys []string, q queue)) nodeHandler {
-	changed := func(ctx context.Context, name string, old, new *corev1.Node, q queue) {
+// onNode calls do with the keys that a change of a Node concerns, if there are any.
+func onNode(
+	concerns func(old, new *corev1.Node) []string, do func(ctx context.Context, node string, keys []string, q queue),
+) changeHandler[*corev1.Node] {
+	return onChange(&corev1.Node{}, func(ctx context.Context, q queue, old, new *corev1.Node) {
 		if keys := concerns(old, new); len(keys) > 0 {
-			do(ctx, name, keys, q)
+			do(ctx, cmp.Or(new.Name, old.Name), keys, q)
 		}
-	}
-	return nodeHandler{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) {
-			if !e.IsInInitialList {
-				changed(ctx, e.Object.Name, &corev1.Node{}, e.Object, q)
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
-			changed(ctx, e.ObjectNew.Name, e.ObjectOld, e.ObjectNew, q)
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) {
-			changed(ctx, e.Object.Name, e.Object, &corev1.Node{}, q)
-		},
-	}
+	})
 }
-
-type (
-	childHandler = handler.TypedFuncs[child, reconcile.Request]
-	nodeHandler  = handler.TypedFuncs[*corev1.Node, reconcile.Request]
-)
 
 // movedKeys returns the keys by which a Node has changed its unit.
 func movedKeys(old, new *corev1.Node) []string { return changedKeys(old.Labels, new.Labels) }
@@ -139,20 +128,26 @@ func (r *reconciler) wakeByKey(ctx context.Context, _ string, keys []string, q q
 }
 
 // byKeys returns the Grids of a kind that form units by one of some keys.
-func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) []types.NamespacedName {
-	var found []types.NamespacedName
+func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) (found []types.NamespacedName) {
 	for _, key := range keys {
-		grids := k.newGrids()
-		err := c.List(ctx, grids, client.MatchingFields{indexKey: key}, client.UnsafeDisableDeepCopy)
-		if err == nil {
-			err = meta.EachListItem(grids, func(o runtime.Object) error {
-				found = append(found, client.ObjectKeyFromObject(o.(client.Object)))
-				return nil
-			})
-		}
-		if err != nil { // of a cache that has synced: a mistake of ours
-			log.FromContext(ctx).Error(fmt.Errorf("listing the %ss by key %s: %w", k.name, key, err), "missed a change of a Node")
-		}
+		found = append(found, findGrids(ctx, c, k, client.MatchingFields{indexKey: key}, "key "+key, "missed a change of a Node")...)
+	}
+	return found
+}
+
+// findGrids returns the Grids of a kind that an index of the cache has. If it cannot, the log says
+// by what they were listed, and what was missed.
+func findGrids(ctx context.Context, c client.Reader, k kind, index client.MatchingFields, by, missed string) (found []types.NamespacedName) {
+	grids := k.newGrids()
+	err := c.List(ctx, grids, index, client.UnsafeDisableDeepCopy)
+	if err == nil {
+		err = meta.EachListItem(grids, func(o runtime.Object) error {
+			found = append(found, client.ObjectKeyFromObject(o.(client.Object)))
+			return nil
+		})
+	}
+	if err != nil { // of a cache that has synced: a mistake of ours
+		log.FromContext(ctx).Error(fmt.Errorf("listing the %ss by %s: %w", k.name, by, err), missed)
 	}
 	return found
 }
