@@ -5,6 +5,7 @@ import (
 	"gridproxy/controller/grid/expand"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -59,7 +60,7 @@ func (m *Metrics) observe(g expand.Grid, s v1.WorkloadGridStatus) {
 	for _, u := range s.Units {
 		misplaced += float64(u.Misplaced)
 	}
-	if isTrue(condition(s, v1.ConditionDeletionHeld)) {
+	if meta.IsStatusConditionTrue(s.Conditions, v1.ConditionDeletionHeld) {
 		held = 1
 	}
 	of := gridLabels(g.Kind, types.NamespacedName{Namespace: g.Namespace, Name: g.Name})

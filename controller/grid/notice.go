@@ -9,6 +9,7 @@ import (
 	"gridproxy/controller/grid/expand"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -30,22 +31,27 @@ type notice struct{ kind, reason, message string }
 // that was announced or written, each transition is reported once, even if another controller
 // takes over in between. Units to which the same happens have one Event.
 func notices(before, after v1.WorkloadGridStatus) []notice {
+	conditions := func(of string) (was, now *metav1.Condition) {
+		return meta.FindStatusCondition(before.Conditions, of), meta.FindStatusCondition(after.Conditions, of)
+	}
 	var all []notice
 	for _, of := range []struct{ condition, event string }{
 		{v1.ConditionDeletionHeld, eventHeld}, {v1.ConditionRekeyed, eventRekeyed}, {v1.ConditionWithdrawing, eventWithdrawing},
 		{v1.ConditionNotDistributed, eventNotDistributed},
 	} {
-		now, was := condition(after, of.condition), condition(before, of.condition)
+		was, now := conditions(of.condition)
 		if isTrue(now) && (!isTrue(was) || was.Reason != now.Reason) {
 			all = append(all, notice{corev1.EventTypeWarning, of.event, now.Message})
 		}
 	}
-	if now := condition(after, v1.ConditionReady); hasNoUnits(now) && !hasNoUnits(condition(before, v1.ConditionReady)) {
-		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
-	}
-	// The rows say it of every unit, which is not an Event each.
-	if now := condition(after, v1.ConditionDegraded); hasTooMany(now) && !hasTooMany(condition(before, v1.ConditionDegraded)) {
-		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
+	for _, of := range []struct{ condition, reason string }{
+		{v1.ConditionReady, expand.ReasonNoUnits},
+		{v1.ConditionDegraded, expand.ReasonTooManyUnits}, // the rows say it of every unit, which is not an Event each
+	} {
+		was, now := conditions(of.condition)
+		if hasReason(now, of.reason) && !hasReason(was, of.reason) {
+			all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
+		}
 	}
 	old := map[string]v1.UnitStatus{}
 	for _, u := range before.Units {
@@ -68,8 +74,8 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	}
 	all = slices.Concat(all, failures(lost), failures(failed))
 	// A Grid that is wrong as a whole, or has no units, has no row to say so.
-	now, was := condition(after, v1.ConditionDegraded), condition(before, v1.ConditionDegraded)
-	if isTrue(now) && !told && !hasTooMany(now) && (!isTrue(was) || was.Reason != now.Reason) {
+	was, now := conditions(v1.ConditionDegraded)
+	if isTrue(now) && !told && !hasReason(now, expand.ReasonTooManyUnits) && (!isTrue(was) || was.Reason != now.Reason) {
 		all = append(all, notice{corev1.EventTypeWarning, now.Reason, now.Message})
 	}
 	return all[:min(len(all), noticesMax)]
@@ -114,18 +120,6 @@ func tooManyNew(refused []flips.Refusal, of expand.Observed) []notice {
 	return all
 }
 
-// condition returns the condition of a type, nil if the status does not have it.
-func condition(s v1.WorkloadGridStatus, of string) *metav1.Condition {
-	for i := range s.Conditions {
-		if s.Conditions[i].Type == of {
-			return &s.Conditions[i]
-		}
-	}
-	return nil
-}
-
-func hasNoUnits(c *metav1.Condition) bool { return c != nil && c.Reason == expand.ReasonNoUnits }
-
-func hasTooMany(c *metav1.Condition) bool { return c != nil && c.Reason == expand.ReasonTooManyUnits }
+func hasReason(c *metav1.Condition, reason string) bool { return c != nil && c.Reason == reason }
 
 func isTrue(c *metav1.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }

@@ -8,6 +8,7 @@ import (
 	"gridproxy/controller/grid/expand"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -101,13 +102,13 @@ func TestFederationOff(t *testing.T) {
 		})
 	}
 	without, with := of(false), of(true)
-	if c := condition(with, v1.ConditionNotDistributed); !isTrue(c) || c.Reason != "FederationOff" {
+	if c := meta.FindStatusCondition(with.Conditions, v1.ConditionNotDistributed); !isTrue(c) || c.Reason != "FederationOff" {
 		t.Errorf("the condition is %+v", c)
 	}
-	if c := condition(without, v1.ConditionNotDistributed); c != nil {
+	if c := meta.FindStatusCondition(without.Conditions, v1.ConditionNotDistributed); c != nil {
 		t.Errorf("without a reason the condition is %+v", c)
 	}
-	if was, is := condition(without, v1.ConditionReady), condition(with, v1.ConditionReady); *was != *is {
+	if was, is := meta.FindStatusCondition(without.Conditions, v1.ConditionReady), meta.FindStatusCondition(with.Conditions, v1.ConditionReady); *was != *is {
 		t.Errorf("Ready was %+v and is %+v", was, is)
 	}
 	if all := notices(without, with); len(all) != 1 || all[0].reason != eventNotDistributed {
