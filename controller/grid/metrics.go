@@ -88,30 +88,5 @@ func (m *Metrics) stepped(k expand.Kind, s expand.Step, err error) {
 	if err != nil {
 		result = "failure"
 	}
-	m.steps.WithLabelValues(string(k), stepName(s), result).Inc()
-}
-
-func stepName(s expand.Step) string {
-	switch s.(type) {
-	case expand.Apply:
-		return "apply"
-	case expand.MarkLost:
-		return "mark_lost"
-	case expand.MarkFound:
-		return "mark_found"
-	case expand.Spend:
-		return "spend"
-	case expand.Delete:
-		return "delete"
-	case expand.Release:
-		return "release"
-	case expand.Replace:
-		return "replace"
-	case expand.Prune:
-		return "prune"
-	case expand.Evict:
-		return "evict"
-	default:
-		return "unknown"
-	}
+	m.steps.WithLabelValues(string(k), expand.Word(s), result).Inc()
 }

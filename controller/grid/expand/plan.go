@@ -27,7 +27,10 @@ type Plan struct {
 }
 
 // Step is one of Apply, MarkLost, MarkFound, Spend, Delete, Release, Replace, Prune, Evict.
-type Step interface{ step() }
+type Step interface{ word() string }
+
+// Word returns the word for a kind of step, as metrics have it.
+func Word(s Step) string { return s.word() }
 
 type (
 	// Apply makes a child what it should be, by server-side apply.
@@ -111,12 +114,12 @@ type (
 // NeedsPlace reports whether the deletion counts against the removal budget.
 func (d Delete) NeedsPlace() bool { return !d.Released && !d.Unserved }
 
-func (Apply) step()     {}
-func (MarkLost) step()  {}
-func (MarkFound) step() {}
-func (Spend) step()     {}
-func (Delete) step()    {}
-func (Release) step()   {}
-func (Replace) step()   {}
-func (Prune) step()     {}
-func (Evict) step()     {}
+func (Apply) word() string     { return "apply" }
+func (MarkLost) word() string  { return "mark_lost" }
+func (MarkFound) word() string { return "mark_found" }
+func (Spend) word() string     { return "spend" }
+func (Delete) word() string    { return "delete" }
+func (Release) word() string   { return "release" }
+func (Replace) word() string   { return "replace" }
+func (Prune) word() string     { return "prune" }
+func (Evict) word() string     { return "evict" }
