@@ -3,12 +3,12 @@ package grid
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"gridproxy/controller/grid/expand"
 	"gridproxy/controller/retry"
+
+	"k8s.io/client-go/util/workqueue"
 )
 
 // run executes steps. A step that fails does not stop the others. The deletion of the Grid does: an
@@ -99,16 +99,10 @@ func (e *execution) add(ctx context.Context, steps []expand.Step, unmarked bool)
 		children[i] = append(children[i], s)
 	}
 	errs := make([]error, len(children))
-	var next atomic.Int64
-	var running sync.WaitGroup
-	for range min(writers, len(children)) {
-		running.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(children)); i = next.Add(1) - 1 {
-				errs[i] = e.addChild(ctx, children[i], unmarked)
-			}
-		})
-	}
-	running.Wait()
+	// If ctx ends, each step returns its error: none is left out.
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), writers, len(children), func(i int) {
+		errs[i] = e.addChild(ctx, children[i], unmarked)
+	})
 	return errs
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"gridproxy/controller/api/site/v1alpha2"
@@ -19,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -35,13 +35,13 @@ type execution struct {
 func (e *execution) run(ctx context.Context, p assign.Plan) error {
 	stale := func(s assign.Patch) bool { return e.stale[s.UID] }
 	units, groups := slices.DeleteFunc(p.Units, stale), slices.DeleteFunc(p.Groups, stale)
-	var errs []error
-	errs = append(errs, each(p.Create, e.counted(kindUnit), func(u *v1alpha2.NodeUnit) error { return e.create(ctx, u) })...)
-	errs = append(errs, each(p.Nodes, e.counted(kindNode), func(s assign.NodeStep) error { return e.node(ctx, s) })...)
-	errs = append(errs, each(units, e.counted(kindUnit), func(s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeUnit{}) })...)
-	errs = append(errs, each(groups, e.counted(kindGroup), func(s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeGroup{}) })...)
-	errs = append(errs, each(p.Delete, e.counted(kindUnit), func(s assign.Delete) error { return e.delete(ctx, s) })...)
-	return errors.Join(errs...)
+	return errors.Join(
+		each(ctx, e, kindUnit, p.Create, e.create),
+		each(ctx, e, kindNode, p.Nodes, e.node),
+		each(ctx, e, kindUnit, units, func(ctx context.Context, s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeUnit{}) }),
+		each(ctx, e, kindGroup, groups, func(ctx context.Context, s assign.Patch) error { return e.object(ctx, s, &v1alpha2.NodeGroup{}) }),
+		each(ctx, e, kindUnit, p.Delete, e.delete),
+	)
 }
 
 // The kinds of objects that are written, in metrics.
@@ -51,29 +51,16 @@ const (
 	kindGroup = "NodeGroup"
 )
 
-// counted counts what became of a write.
-func (e *execution) counted(kind string) func(error) error {
-	return func(err error) error {
-		e.metrics.wrote(kind, err)
-		return err
-	}
-}
-
-// each executes all steps, several at the same time, passes each result to tell, and returns the
-// errors.
-func each[T any](steps []T, tell func(error) error, do func(T) error) []error {
+// each executes all steps that write to one kind of object, several at the same time, and counts
+// them.
+func each[T any](ctx context.Context, e *execution, kind string, steps []T, do func(context.Context, T) error) error {
 	errs := make([]error, len(steps))
-	var next atomic.Int64
-	var running sync.WaitGroup
-	for range min(workers, len(steps)) {
-		running.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(steps); i = int(next.Add(1)) - 1 {
-				errs[i] = tell(do(steps[i]))
-			}
-		})
-	}
-	running.Wait()
-	return errs
+	// If ctx ends, each step returns its error: none is left out.
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), workers, len(steps), func(i int) {
+		errs[i] = do(ctx, steps[i])
+		e.metrics.wrote(kind, errs[i])
+	})
+	return errors.Join(errs...)
 }
 
 // tolerate handles answers that mean that the caches were behind: it requests a retry. A missing
