@@ -2,7 +2,6 @@ package expand
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -214,12 +213,11 @@ func (t tally) degraded() verdict {
 // serviceConditions returns the conditions of a ServiceGrid, which has no units that could be
 // lost.
 func (a *assessment) serviceConditions(row v1.UnitStatus, d distribution) []metav1.Condition {
-	bad := row.Phase == v1.UnitFailed
 	ready := verdict{is(row.Phase == v1.UnitReady), "ServiceReady", "the Service is what the Grid asks for"}
 	progressing := verdict{metav1.ConditionFalse, "ServiceStable", "the Service is not changing"}
 	degraded := verdict{metav1.ConditionFalse, "AsExpected", "nothing is wrong"}
 	switch {
-	case bad:
+	case row.Phase == v1.UnitFailed:
 		ready.reason, ready.message = row.Reason, row.Message
 		degraded = verdict{metav1.ConditionTrue, row.Reason, row.Message}
 	case row.Phase != v1.UnitReady:
@@ -261,10 +259,8 @@ func (a *assessment) dated(verdicts map[string]verdict, d distribution) []metav1
 			Type: of, Status: v.status, Reason: v.reason, Message: excerpt.Fit(v.message, conditionMessageMax),
 			ObservedGeneration: a.Grid.Generation, LastTransitionTime: metav1.Time{Time: a.second()},
 		}
-		if i := slices.IndexFunc(a.Observed.Status.Conditions, func(p metav1.Condition) bool { return p.Type == of }); i >= 0 {
-			if before := a.Observed.Status.Conditions[i]; before.Status == c.Status {
-				c.LastTransitionTime = before.LastTransitionTime
-			}
+		if before := meta.FindStatusCondition(a.Observed.Status.Conditions, of); before != nil && before.Status == c.Status {
+			c.LastTransitionTime = before.LastTransitionTime
 		}
 		all = append(all, c)
 	}

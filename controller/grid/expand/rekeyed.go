@@ -9,6 +9,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -95,9 +96,7 @@ func (g Grid) otherLabels(l *Live, value string) map[string]string {
 // template.
 func (u *unit) formerLabels() map[string]string {
 	others := u.grid.otherLabels(u.live, u.Value)
-	pod, _ := u.template("template").(map[string]any)
-	spec, _ := pod["spec"].(map[string]any)
-	wished, _ := spec["nodeSelector"].(map[string]any)
+	wished, _ := u.template("template", "spec", "nodeSelector").(map[string]any)
 	maps.DeleteFunc(others, func(key, selected string) bool { return wished[key] == selected })
 	return others
 }
@@ -158,10 +157,8 @@ func (a *assessment) rekeyed() verdict {
 // kept returns a condition of the last status if it was True there, else otherwise. While the
 // Grid's key is unusable nothing new is known about losses.
 func (a *assessment) kept(of string, otherwise verdict) verdict {
-	for _, c := range a.Observed.Status.Conditions {
-		if c.Type == of && c.Status == metav1.ConditionTrue {
-			return verdict{metav1.ConditionTrue, c.Reason, c.Message}
-		}
+	if c := meta.FindStatusCondition(a.Observed.Status.Conditions, of); c != nil && c.Status == metav1.ConditionTrue {
+		return verdict{metav1.ConditionTrue, c.Reason, c.Message}
 	}
 	return otherwise
 }

@@ -123,9 +123,8 @@ func (u *unit) staysHeadless() bool {
 	if u.grid.Kind != ServiceGrid || u.ownership != ours || u.Object == nil || u.live.ClusterIP != corev1.ClusterIPNone {
 		return false
 	}
-	spec, _ := u.Object.Object["spec"].(map[string]any)
-	wish, _ := spec["clusterIP"].(string)
-	return wish == "" && spec["clusterIPs"] == nil && spec["type"] != string(corev1.ServiceTypeExternalName)
+	wish, _ := u.template("clusterIP").(string)
+	return wish == "" && u.template("clusterIPs") == nil && u.template("type") != string(corev1.ServiceTypeExternalName)
 }
 
 func (u *unit) collision() *Problem {
