@@ -76,8 +76,9 @@ func workload(g Grid, all *templates, value string, live *Live) Child {
 	pod := own(spec, "template") // checkWorkload has seen these
 	own(own(pod, "spec"), "nodeSelector")[g.Key] = value
 	if labels, _ := gridspec.ObjectAt(pod, "metadata", "labels"); labels[v1.LabelTemplateHash] != nil {
-		own(own(pod, "metadata"), "labels")
-		dropTemplateHash(pod)
+		// SuperEdge wrote it into the Grid. It is not what the user asked for, and whether it still exists
+		// depends on how the user applies manifests.
+		delete(own(own(pod, "metadata"), "labels"), v1.LabelTemplateHash)
 	}
 	if g.selectsUnit(live) {
 		unit := topology.LabelValue(value)
@@ -168,20 +169,18 @@ func belongsToTool(name string) bool {
 // reference to the Grid if that has a UID.
 func (g Grid) object(all *templates, name string, annotations map[string]string, spec map[string]any) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name, "labels": all.sharedLabels()}
-	if g.Namespace != "" {
-		metadata["namespace"] = g.Namespace
-	}
 	if g.UID != "" { // a Grid in a file has none, and can own nothing
 		metadata["ownerReferences"] = []any{map[string]any{
 			"apiVersion": v1.GroupVersion().String(), "kind": string(g.Kind), "name": g.Name, "uid": string(g.UID),
 			"controller": true, "blockOwnerDeletion": true,
 		}}
 	}
-	if len(annotations) > 0 {
-		metadata["annotations"] = asAny(annotations)
-	}
 	o := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata, "spec": spec}}
 	o.SetGroupVersionKind(g.Kind.Child())
+	o.SetNamespace(g.Namespace)
+	if len(annotations) > 0 {
+		o.SetAnnotations(annotations)
+	}
 	return o
 }
 
@@ -194,23 +193,5 @@ func own(parent map[string]any, field string) map[string]any {
 		o = map[string]any{}
 	}
 	parent[field] = o
-	return o
-}
-
-// put sets an entry of the object in a field of parent. If the object is absent, it is created.
-func put(parent map[string]any, field, name, value string) {
-	o, _ := parent[field].(map[string]any)
-	if o == nil {
-		o = map[string]any{}
-		parent[field] = o
-	}
-	o[name] = value
-}
-
-func asAny(m map[string]string) map[string]any {
-	o := make(map[string]any, len(m))
-	for k, v := range m {
-		o[k] = v
-	}
 	return o
 }

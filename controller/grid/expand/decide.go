@@ -118,11 +118,17 @@ func (u *unit) steps(now time.Time) []Step {
 	if u.problem() != nil || u.repairWaits(now) || !u.differs() {
 		return steps
 	}
-	return append(steps, Apply{
-		Child: u.Child, Fingerprint: u.fingerprint(), UID: u.uid(), Adopt: u.ownership == orphan,
-		TakeOver: u.takeOver(), TemplateHash: u.templateHash(), HandOver: u.handOver(),
+	apply := Apply{
+		Child: u.Child, Fingerprint: u.fingerprint(), Adopt: u.ownership == orphan, HandOver: u.handOver(),
 		Repair: u.isRepair(), Contested: u.isRepair() && u.repairs.Contests(now),
-	})
+	}
+	if u.live != nil {
+		apply.UID, apply.TemplateHash = u.live.UID, u.live.TemplateHash
+		for _, p := range u.live.Predecessors {
+			apply.TakeOver = append(apply.TakeOver, p.Manager)
+		}
+	}
+	return append(steps, apply)
 }
 
 // foundStep returns the step that removes the mark of a loss from the child of a unit with

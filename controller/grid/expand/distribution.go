@@ -137,7 +137,11 @@ func (d distribution) judge(ready, progressing, degraded verdict) (verdict, verd
 			ready, degraded = ready.and(failed), degraded.and(failed)
 		} else {
 			ready = verdict{metav1.ConditionFalse, reasonClustersFailed, failed}.and(ready.message)
-			degraded = verdict{metav1.ConditionTrue, reasonClustersFailed, failed}.and(degraded.messageIfTrue())
+			before := degraded
+			degraded = verdict{metav1.ConditionTrue, reasonClustersFailed, failed}
+			if before.status == metav1.ConditionTrue {
+				degraded = degraded.and(before.message)
+			}
 		}
 	}
 	for _, c := range []struct {
@@ -211,13 +215,6 @@ func (v verdict) and(text string) verdict {
 		v.message += "; " + text
 	}
 	return v
-}
-
-func (v verdict) messageIfTrue() string {
-	if v.status == metav1.ConditionTrue {
-		return v.message
-	}
-	return ""
 }
 
 // also returns a condition as True for a reason. If it is True already, it keeps its reason, and

@@ -203,10 +203,6 @@ func (m *outcome) row() v1.ClusterStatus {
 	return row
 }
 
-func worstFirst(a, b outcome) int {
-	return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(a.Name, b.Name))
-}
-
 // outcomes returns the outcomes of the members, the worst first, each once.
 func outcomes(k Kind, fleet []Member) []outcome {
 	all := make([]outcome, 0, len(fleet))
@@ -217,6 +213,8 @@ func outcomes(k Kind, fleet []Member) []outcome {
 		}
 		seen[m.Name] = true
 	}
-	slices.SortFunc(all, worstFirst)
+	slices.SortFunc(all, func(a, b outcome) int {
+		return cmp.Or(cmp.Compare(a.standing, b.standing), cmp.Compare(a.Name, b.Name))
+	})
 	return all
 }

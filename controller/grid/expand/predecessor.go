@@ -47,48 +47,13 @@ func (l *Live) unmarked() bool {
 	return l != nil && l.TemplateHash != "" && l.Annotations.Get(v1.AnnotationValue) == ""
 }
 
-// takeOver returns the field managers of an existing child's predecessors; nil without a child.
-func (u *unit) takeOver() []string {
-	if u.live == nil {
-		return nil
-	}
-	var managers []string
-	for _, p := range u.live.Predecessors {
-		managers = append(managers, p.Manager)
-	}
-	return managers
-}
-
-func (u *unit) templateHash() string {
-	if u.live == nil {
-		return ""
-	}
-	return u.live.TemplateHash
-}
-
-// dropTemplateHash removes SuperEdge's label from a Pod template. SuperEdge wrote it into the Grid.
-// It is not what the user asked for, and whether it still exists depends on how the user applies
-// manifests.
-func dropTemplateHash(pod map[string]any) {
-	if labels, _ := gridspec.ObjectAt(pod, "metadata", "labels"); labels != nil {
-		delete(labels, v1.LabelTemplateHash)
-	}
-}
-
 // WithTemplateHash returns a copy of a child, with SuperEdge's label in its Pod template. Apply
 // it if that leaves the template of the live child unchanged: see SameTemplate. The label is
 // never computed (B-10).
 func WithTemplateHash(child *unstructured.Unstructured, hash string) *unstructured.Unstructured {
 	o := child.DeepCopy()
-	pod, _ := gridspec.ObjectAt(o.Object, "spec", "template")
-	if pod == nil {
-		return o
-	}
-	if pod["metadata"] == nil {
-		pod["metadata"] = map[string]any{}
-	}
-	if metadata, ok := pod["metadata"].(map[string]any); ok {
-		put(metadata, "labels", v1.LabelTemplateHash, hash)
+	if pod, _ := gridspec.ObjectAt(o.Object, "spec", "template"); pod != nil {
+		own(own(pod, "metadata"), "labels")[v1.LabelTemplateHash] = hash
 	}
 	return o
 }
