@@ -51,16 +51,16 @@ func FromServiceGrid(g *v1.ServiceGrid) Grid { return named(OfService(g.Spec), g
 func ReadGrid(k Kind, decode func(into any) error) (Grid, error) {
 	switch k {
 	case DeploymentGrid:
-		g := &v1.DeploymentGrid{}
-		err := decode(g)
-		return FromDeploymentGrid(g), err
+		return read(decode, FromDeploymentGrid)
 	case StatefulSetGrid:
-		g := &v1.StatefulSetGrid{}
-		err := decode(g)
-		return FromStatefulSetGrid(g), err
+		return read(decode, FromStatefulSetGrid)
 	default:
-		g := &v1.ServiceGrid{}
-		err := decode(g)
-		return FromServiceGrid(g), err
+		return read(decode, FromServiceGrid)
 	}
+}
+
+func read[T any](decode func(into any) error, from func(*T) Grid) (Grid, error) {
+	g := new(T)
+	err := decode(g)
+	return from(g), err
 }

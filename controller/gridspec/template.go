@@ -3,6 +3,8 @@ package gridspec
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"strings"
 
 	v1 "gridproxy/controller/api/v1"
 
@@ -57,18 +59,17 @@ func (s Spec) remedy(name string) string {
 // checkWorkload checks the fields that an overlay passes through. The API server validates
 // everything else.
 func checkWorkload(spec map[string]any, where string) *Mistake {
-	for _, field := range [][]string{{"selector"}, {"template"}, {"template", "spec"}} {
-		if o, path := ObjectAt(spec, field...); o == nil {
-			return &Mistake{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is missing or not an object", where, path), "write it as in a Deployment or StatefulSet"}
+	for _, path := range [][]string{{"selector"}, {"template"}, {"template", "spec"}} {
+		if ObjectAt(spec, path...) == nil {
+			wrong := fmt.Sprintf("%s.%s is missing or not an object", where, strings.Join(path, "."))
+			return &Mistake{ReasonInvalidTemplate, wrong, "write it as in a Deployment or StatefulSet"}
 		}
 	}
-	for _, field := range [][]string{{"template", "spec", "nodeSelector"}, {"template", "metadata"}, {"template", "metadata", "labels"}, {"selector", "matchLabels"}} {
-		parent, _ := ObjectAt(spec, field[:len(field)-1]...)
-		if value, found := parent[field[len(field)-1]]; found {
-			if _, ok := value.(map[string]any); !ok {
-				_, path := ObjectAt(spec, field...)
-				return &Mistake{ReasonInvalidTemplate, fmt.Sprintf("%s.%s is not an object", where, path), "write names and values there"}
-			}
+	for _, path := range [][]string{{"template", "spec", "nodeSelector"}, {"template", "metadata"}, {"template", "metadata", "labels"}, {"selector", "matchLabels"}} {
+		value, found := ObjectAt(spec, path[:len(path)-1]...)[path[len(path)-1]]
+		if _, ok := value.(map[string]any); found && !ok {
+			wrong := fmt.Sprintf("%s.%s is not an object", where, strings.Join(path, "."))
+			return &Mistake{ReasonInvalidTemplate, wrong, "write names and values there"}
 		}
 	}
 	if selector := spec["selector"].(map[string]any); len(selector) == 0 {
@@ -77,17 +78,12 @@ func checkWorkload(spec map[string]any, where string) *Mistake {
 	return nil
 }
 
-// ObjectAt returns the object at a path, nil if it is absent, and the path as text.
-func ObjectAt(o map[string]any, path ...string) (map[string]any, string) {
-	text := ""
-	for i, field := range path {
-		if i > 0 {
-			text += "."
-		}
-		text += field
+// ObjectAt returns the object at a path; nil if it is absent.
+func ObjectAt(o map[string]any, path ...string) map[string]any {
+	for _, field := range path {
 		o, _ = o[field].(map[string]any)
 	}
-	return o, text
+	return o
 }
 
 // dropNulls removes fields that are null. In a template they have no meaning (creationTimestamp:
@@ -95,11 +91,8 @@ func ObjectAt(o map[string]any, path ...string) (map[string]any, string) {
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:
-		for name, field := range value {
-			if field == nil {
-				delete(value, name)
-				continue
-			}
+		maps.DeleteFunc(value, func(_ string, field any) bool { return field == nil })
+		for _, field := range value {
 			dropNulls(field)
 		}
 	case []any:

@@ -382,7 +382,7 @@ func merge(l *Live, s Apply) bool {
 }
 
 func textAt(o map[string]any, path ...string) map[string]string {
-	found, _ := gridspec.ObjectAt(o, path...)
+	found := gridspec.ObjectAt(o, path...)
 	m := map[string]string{}
 	for k, v := range found {
 		m[k] = v.(string)

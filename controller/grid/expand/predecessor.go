@@ -52,7 +52,7 @@ func (l *Live) unmarked() bool {
 // never computed (B-10).
 func WithTemplateHash(child *unstructured.Unstructured, hash string) *unstructured.Unstructured {
 	o := child.DeepCopy()
-	if pod, _ := gridspec.ObjectAt(o.Object, "spec", "template"); pod != nil {
+	if pod := gridspec.ObjectAt(o.Object, "spec", "template"); pod != nil {
 		own(own(pod, "metadata"), "labels")[v1.LabelTemplateHash] = hash
 	}
 	return o
@@ -61,7 +61,5 @@ func WithTemplateHash(child *unstructured.Unstructured, hash string) *unstructur
 // SameTemplate reports whether two versions of a child, both as the API server has them, have the
 // same Pod template.
 func SameTemplate(a, b *unstructured.Unstructured) bool {
-	left, _ := gridspec.ObjectAt(a.Object, "spec", "template")
-	right, _ := gridspec.ObjectAt(b.Object, "spec", "template")
-	return reflect.DeepEqual(left, right)
+	return reflect.DeepEqual(gridspec.ObjectAt(a.Object, "spec", "template"), gridspec.ObjectAt(b.Object, "spec", "template"))
 }
