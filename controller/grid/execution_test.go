@@ -12,6 +12,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/gridspec"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -251,6 +252,7 @@ func (u unpatchable) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ..
 // TestNoChildBeforeALossIsMarked: while no loss can be written down, no child is created, which
 // would look older than the loss; others are applied.
 func TestNoChildBeforeALossIsMarked(t *testing.T) {
+	const template = `{"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}`
 	for _, test := range []struct {
 		marked expand.Live
 		want   []string
@@ -264,8 +266,8 @@ func TestNoChildBeforeALossIsMarked(t *testing.T) {
 		e.observed.Children = []expand.Live{test.marked}
 		child := func(value string) expand.Child {
 			return expand.Children(expand.Grid{
-				Kind: expand.DeploymentGrid, Namespace: "default", Name: "foo", UID: "1", Key: "zone",
-				Template: []byte(`{"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}`),
+				Namespace: "default", Name: "foo", UID: "1",
+				Spec: gridspec.Spec{Kind: expand.DeploymentGrid, Key: "zone", Template: []byte(template)},
 			}, []string{value}, nil)[0]
 		}
 		err := e.run(t.Context(), []expand.Step{

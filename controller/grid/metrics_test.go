@@ -9,6 +9,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/gridspec"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,7 +32,7 @@ func TestDocs(t *testing.T) {
 	}
 	registry, m := prometheus.NewRegistry(), NewMetrics()
 	registry.MustRegister(m)
-	m.observe(expand.Grid{Kind: expand.DeploymentGrid}, v1.WorkloadGridStatus{})
+	m.observe(expand.Grid{Spec: gridspec.Spec{Kind: expand.DeploymentGrid}}, v1.WorkloadGridStatus{})
 	m.stepped(expand.DeploymentGrid, expand.Apply{}, nil)
 	families, err := registry.Gather()
 	if err != nil {
@@ -53,7 +54,7 @@ func TestMetricsOfAGrid(t *testing.T) {
 	s := statusOf(is(v1.ConditionDeletionHeld, "True", "MostUnitsLost"), unitIs(v1.UnitLost, ""), unitIs(v1.UnitLost, ""),
 		v1.UnitStatus{Phase: v1.UnitFailed, Misplaced: 3})
 	s.LostUnits, s.FailedUnits, s.OfflineUnits = 2, 1, 4 // also of units without a row
-	m.observe(expand.Grid{Kind: expand.DeploymentGrid, Namespace: "a", Name: "web"}, s)
+	m.observe(expand.Grid{Spec: gridspec.Spec{Kind: expand.DeploymentGrid}, Namespace: "a", Name: "web"}, s)
 	var want strings.Builder
 	for _, g := range []struct{ name, help, value string }{
 		{"deletions_held", "1 if children of lost units are not deleted after their grace: most units are lost, or the removal budget is spent.", "1"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/gridspec"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +38,7 @@ func TestPodsAreSearchedOnce(t *testing.T) {
 	m := &misplaced{live: live, now: time.Now, of: map[expand.Kind]*watched{expand.DeploymentGrid: {kind: deploymentGrid(), memory: memory}}}
 	known := memory.of(types.NamespacedName{Namespace: "default", Name: "web"}, "1")
 	observed := expand.Observed{
-		Grid:     expand.Grid{Kind: expand.DeploymentGrid, Namespace: "default", Name: "web", UID: "1", Key: "zone"},
+		Grid:     expand.Grid{Spec: gridspec.Spec{Kind: expand.DeploymentGrid, Key: "zone"}, Namespace: "default", Name: "web", UID: "1"},
 		Units:    map[string][]string{"a": {"node-a"}, "b": {"node-b"}},
 		Children: []expand.Live{{Name: "web-a", Owner: "1", Selects: expand.MakePairs(map[string]string{"app": "web"}), NodeSelector: expand.MakePairs(map[string]string{"zone": "a"})}},
 	}

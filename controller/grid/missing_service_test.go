@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/gridspec"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,7 +32,7 @@ func TestMissingService(t *testing.T) {
 	now, exist := time.Unix(1000, 0), map[string]bool{}
 	r := reconciler{client: services{exist: exist}, now: func() time.Time { return now }}
 	known := &remembered{}
-	g := expand.Grid{Kind: expand.StatefulSetGrid, Namespace: "shop", Name: "db", Template: []byte(template)}
+	g := expand.Grid{Spec: gridspec.Spec{Kind: expand.StatefulSetGrid, Template: []byte(template)}, Namespace: "shop", Name: "db"}
 	for i, step := range []struct {
 		after  time.Duration
 		exists bool

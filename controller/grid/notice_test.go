@@ -6,6 +6,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/gridspec"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -97,7 +98,7 @@ func TestNoticesAreBounded(t *testing.T) {
 func TestFederationOff(t *testing.T) {
 	of := func(off bool) v1.WorkloadGridStatus {
 		return expand.Status(expand.Observed{
-			Grid:          expand.Grid{Kind: expand.DeploymentGrid, Name: "web", Key: "zone"},
+			Grid:          expand.Grid{Spec: gridspec.Spec{Kind: expand.DeploymentGrid, Key: "zone"}, Name: "web"},
 			FederationOff: off,
 		})
 	}

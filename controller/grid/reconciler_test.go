@@ -8,6 +8,7 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/grid/expand"
+	"gridproxy/controller/gridspec"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -46,8 +47,8 @@ func TestWaitsForWhatItLooksAt(t *testing.T) {
 	}}
 	observed := expand.Observed{
 		Grid: expand.Grid{
-			Kind: expand.DeploymentGrid, Namespace: "default", Name: "web", UID: "1", Key: "zone",
-			Template: []byte(`{"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}}`),
+			Spec:      gridspec.Spec{Kind: expand.DeploymentGrid, Key: "zone", Template: []byte(`{"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}}`)},
+			Namespace: "default", Name: "web", UID: "1",
 		},
 		Units: map[string][]string{"a": {"node-1"}}, Occupants: map[string]*expand.Live{},
 	}
@@ -70,7 +71,7 @@ func TestNothingIsSaidOfAnIdleGrid(t *testing.T) {
 	r := &reconciler{kind: deploymentGrid(), memory: newMemory(), metrics: NewMetrics(), now: time.Now}
 	registry.MustRegister(r.metrics)
 	r.memory.of(name, "1")
-	r.metrics.observe(expand.Grid{Kind: expand.DeploymentGrid, Namespace: name.Namespace, Name: name.Name}, v1.WorkloadGridStatus{})
+	r.metrics.observe(expand.Grid{Spec: gridspec.Spec{Kind: expand.DeploymentGrid}, Namespace: name.Namespace, Name: name.Name}, v1.WorkloadGridStatus{})
 	r.client = reading{get: func(key client.ObjectKey, o client.Object) error {
 		o.SetLabels(map[string]string{v1.LabelDistributed: ""})
 		o.(*v1.DeploymentGrid).Status.Conditions = []metav1.Condition{{Type: v1.ConditionIdle, Status: metav1.ConditionTrue}}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/gridspec"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -96,7 +97,7 @@ func TestOwnsExactly(t *testing.T) {
 	}
 	schema := applyconfigurations.NewTypeConverter(scheme)
 	rapid.Check(t, func(t *rapid.T) {
-		g := Grid{Kind: DeploymentGrid, Namespace: "default", Name: "web", UID: "web-uid", Key: "a.b/zone", Labels: map[string]string{"team": "shop"}}
+		g := Grid{Spec: gridspec.Spec{Key: "a.b/zone"}, Namespace: "default", Name: "web", UID: "web-uid", Labels: map[string]string{"team": "shop"}}
 		g.Kind = rapid.SampledFrom([]Kind{DeploymentGrid, StatefulSetGrid}).Draw(t, "kind")
 		template := richTemplate
 		if g.Kind == StatefulSetGrid {

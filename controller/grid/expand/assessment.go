@@ -32,7 +32,7 @@ type assessment struct {
 
 func assess(observed Observed) assessment {
 	a := assessment{
-		Observed: observed, problem: problemOf(observed.Grid.spec().KeyMistake()),
+		Observed: observed, problem: problemOf(observed.Grid.KeyMistake()),
 		releases: removal.ReadReleases(observed.Grid.Annotations[v1.AnnotationAllowRemoval]),
 	}
 	if observed.Memo != nil {

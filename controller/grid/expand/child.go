@@ -66,7 +66,7 @@ func allMade(g Grid, values []string, live map[string]*Live, memo *Memo) []*made
 }
 
 func workload(g Grid, all *templates, value string, live *Live) Child {
-	c := Child{Value: value, Name: g.childName(value), Template: g.spec().TemplateName(value)}
+	c := Child{Value: value, Name: g.childName(value), Template: g.TemplateName(value)}
 	shared, problem := all.get(c.Template)
 	if problem != nil {
 		c.Problem = problem

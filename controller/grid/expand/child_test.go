@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/gridspec"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/diff"
@@ -52,8 +53,8 @@ func TestChildrenInheritNoPruningLabels(t *testing.T) {
 		"applyset.kubernetes.io/part-of", "objectset.rio.cattle.io/hash", "argocd.argoproj.io/instance",
 		"kapp.k14s.io/app", "kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name",
 	}
-	g := Grid{Kind: DeploymentGrid, Name: "web", UID: "web-uid", Key: "zone", Template: []byte(deployment), Labels: map[string]string{"team": "edge"}}
-	sg := Grid{Kind: ServiceGrid, Name: "web", UID: "web-uid", Key: "zone", Template: []byte(`{"ports": [{"port": 80}]}`),
+	g := Grid{Spec: gridspec.Spec{Kind: DeploymentGrid, Key: "zone", Template: []byte(deployment)}, Name: "web", Labels: map[string]string{"team": "edge"}}
+	sg := Grid{Spec: gridspec.Spec{Kind: ServiceGrid, Key: "zone", Template: []byte(`{"ports": [{"port": 80}]}`)}, Name: "web",
 		Labels: g.Labels, Annotations: map[string]string{"docs": "here"}}
 	for _, mark := range marks {
 		g.Labels[mark], sg.Annotations[mark] = "x", "x"

@@ -79,8 +79,8 @@ func newCluster(t tester, values ...string) *cluster {
 		budget:  allUnits(t),
 		applied: map[string]Applied{}, memo: &Memo{}, kept: map[string]*int32{}, repairs: map[string]Repairs{},
 		grid: Grid{
-			Kind: DeploymentGrid, Namespace: "default", Name: "web", UID: "web-uid", Generation: 1, Key: "zone",
-			Template: []byte(deployment), Annotations: map[string]string{},
+			Spec:      gridspec.Spec{Kind: DeploymentGrid, Key: "zone", Template: []byte(deployment)},
+			Namespace: "default", Name: "web", UID: "web-uid", Generation: 1, Annotations: map[string]string{},
 		},
 	}
 	c.appear(values...)

@@ -149,7 +149,7 @@ func (a *assessment) ready(t tally) verdict {
 	}
 	switch {
 	case t.all() == 0:
-		none := a.Grid.spec().WithoutUnits(a.NodeKeys)
+		none := a.Grid.WithoutUnits(a.NodeKeys)
 		v = verdict{metav1.ConditionUnknown, none.Reason, none.Wrong + "; " + none.Remedy}
 	case t.failed.n > 0:
 		v = verdict{metav1.ConditionFalse, "UnitsFailed", count(t.failed, t.all(), "failed")}

@@ -23,22 +23,16 @@ const (
 // FromStatefulSetGrid, FromServiceGrid; its maps are shared with the object and must not be
 // written.
 type Grid struct {
-	Kind        Kind
+	gridspec.Spec
 	Namespace   string
 	Name        string
 	UID         types.UID
 	Generation  int64
 	Deleting    bool
 	Distributed bool // it represents another cluster (superedge.io/dis), which expands it and writes its status
+	AutoPrune   bool // autoDeleteUnusedTemplate
 	Labels      map[string]string
 	Annotations map[string]string
-
-	Key       string            // gridUniqKey
-	Template  []byte            // JSON; nil if it is absent
-	Pool      map[string][]byte // by name, JSON
-	Templates map[string]string // by value, a name in Pool
-	Default   string            // name of the template of all other values
-	AutoPrune bool              // autoDeleteUnusedTemplate
 }
 
 // FromDeploymentGrid returns a DeploymentGrid as a Grid.
@@ -50,9 +44,7 @@ func FromStatefulSetGrid(g *v1.StatefulSetGrid) Grid {
 }
 
 // FromServiceGrid returns a ServiceGrid as a Grid.
-func FromServiceGrid(g *v1.ServiceGrid) Grid {
-	return fromObject(g, gridspec.OfService(g.Spec))
-}
+func FromServiceGrid(g *v1.ServiceGrid) Grid { return fromObject(g, gridspec.OfService(g.Spec)) }
 
 func fromWorkload(k Kind, o metav1.Object, s v1.WorkloadGridSpec) Grid {
 	g := fromObject(o, gridspec.OfWorkload(k, s))
@@ -60,19 +52,11 @@ func fromWorkload(k Kind, o metav1.Object, s v1.WorkloadGridSpec) Grid {
 	return g
 }
 
-func (g Grid) spec() gridspec.Spec {
-	return gridspec.Spec{Kind: g.Kind, Key: g.Key, Template: g.Template, Pool: g.Pool, Templates: g.Templates, Default: g.Default}
-}
-
-// ServiceNames returns the names of Services that its templates in use name.
-func (g Grid) ServiceNames() []string { return g.spec().ServiceNames() }
-
 func fromObject(o metav1.Object, s gridspec.Spec) Grid {
 	return Grid{
-		Kind: s.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(),
+		Spec: s, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(),
 		Deleting: o.GetDeletionTimestamp() != nil, Distributed: gridspec.IsDistributed(o),
 		Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
-		Key: s.Key, Template: s.Template, Pool: s.Pool, Templates: s.Templates, Default: s.Default,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/gridspec"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -149,7 +150,7 @@ func TestB07NameCollision(t *testing.T) {
 
 // TestNameCollisionWithinGrid: a value that looks like another one's hashed name.
 func TestNameCollisionWithinGrid(t *testing.T) {
-	plain := Grid{Kind: DeploymentGrid, Name: "web"}.childName("Zone_1")[len("web-"):]
+	plain := Grid{Spec: gridspec.Spec{Kind: DeploymentGrid}, Name: "web"}.childName("Zone_1")[len("web-"):]
 	c := newCluster(t, "Zone_1", plain)
 	c.expect("apply web-" + plain)
 	check(t, "phase", c.row("Zone_1").Phase, v1.UnitReady)
@@ -163,7 +164,7 @@ func TestNameCollisionWithinGrid(t *testing.T) {
 
 // TestValueOf: how the unit of a child is recognised.
 func TestValueOf(t *testing.T) {
-	g := Grid{Kind: DeploymentGrid, Name: "web", Key: "zone"}
+	g := Grid{Spec: gridspec.Spec{Kind: DeploymentGrid, Key: "zone"}, Name: "web"}
 	for _, test := range []struct {
 		name string
 		live Live

@@ -43,7 +43,7 @@ func (t *templates) sharedLabels() map[string]any {
 // template is shared: copy it before you change it (B-03: one nodeSelector for all children).
 func (t *templates) get(name string) (map[string]any, *Problem) {
 	if _, done := t.decoded[name]; !done {
-		spec, mistake := t.grid.spec().Decoded(name)
+		spec, mistake := t.grid.Decoded(name)
 		t.decoded[name] = decoded{spec, problemOf(mistake)}
 	}
 	return t.decoded[name].spec, t.decoded[name].problem
