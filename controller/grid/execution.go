@@ -243,19 +243,19 @@ func (e *execution) delete(ctx context.Context, name string, uid types.UID, vers
 
 // ask reads the Grid. The error is errGoing if it is not the one that is executed for, or is being
 // deleted.
-func (e *execution) ask(ctx context.Context, from client.Reader) error {
-	now := e.kind.newGrid()
-	err := from.Get(ctx, client.ObjectKeyFromObject(e.object), now)
+func (e *execution) ask(ctx context.Context, from client.Reader) (now client.Object, err error) {
+	now = e.kind.newGrid()
+	err = from.Get(ctx, client.ObjectKeyFromObject(e.object), now)
 	if apierrors.IsNotFound(err) || err == nil && (now.GetUID() != e.object.GetUID() || now.GetDeletionTimestamp() != nil) {
 		err = errGoing
 	}
-	return err
+	return now, err
 }
 
 // stillThere reads the Grid live, once in an execution: children may not be adopted on the word of
 // a cache.
 func (e *execution) stillThere(ctx context.Context) error {
-	e.asking.Do(func() { e.alive = e.ask(ctx, e.live) })
+	e.asking.Do(func() { _, e.alive = e.ask(ctx, e.live) })
 	return e.alive
 }
 

@@ -150,31 +150,25 @@ func deploymentState(s appsv1.DeploymentStatus) appsv1.DeploymentStatus {
 // none.
 func owned(entries []metav1.ManagedFieldsEntry) string {
 	for _, e := range entries {
-		if ours(e) && e.FieldsV1 != nil {
+		if e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.FieldsV1 != nil {
 			return e.FieldsV1.GetRawString()
 		}
 	}
 	return ""
 }
 
-func ours(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
-}
-
 // predecessors returns the field managers that kept an object as a child before this controller.
 func predecessors(entries []metav1.ManagedFieldsEntry) []expand.Predecessor {
 	var found []expand.Predecessor
 	for _, e := range entries {
-		if precedes(e) {
-			found = append(found, expand.Predecessor{Manager: e.Manager, Owned: e.FieldsV1.GetRawString()})
+		if e.Operation != metav1.ManagedFieldsOperationUpdate || e.Subresource != "" || e.Manager == Manager || e.FieldsV1 == nil {
+			continue
+		}
+		if raw := e.FieldsV1.GetRawString(); expand.IsPredecessor(e.Manager, raw) {
+			found = append(found, expand.Predecessor{Manager: e.Manager, Owned: raw})
 		}
 	}
 	return found
-}
-
-func precedes(e metav1.ManagedFieldsEntry) bool {
-	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && e.Manager != Manager &&
-		e.FieldsV1 != nil && expand.IsPredecessor(e.Manager, e.FieldsV1.GetRawString())
 }
 
 // gridName returns the name of the Grid that an object without an owner reference names, "" if

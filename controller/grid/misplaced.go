@@ -217,36 +217,27 @@ func (m *misplaced) search(ctx context.Context, w *watched, observed expand.Obse
 	}
 	var found []expand.Pod
 	for selector := range selectors {
-		err := m.each(ctx, observed.Grid.Namespace, selector.Map(), func(p *corev1.Pod) {
+		pods := &corev1.PodList{}
+		// It is answered from the watch cache: a list from etcd for each Grid would be a load that grows
+		// with all Pods of the namespace whenever a controller starts.
+		cached := &client.ListOptions{
+			Namespace: observed.Grid.Namespace, LabelSelector: labels.SelectorFromSet(selector.Map()), Raw: &metav1.ListOptions{ResourceVersion: "0"},
+		}
+		if err := m.live.List(ctx, pods, cached); err != nil {
+			return fmt.Errorf("looking for misplaced Pods of %s %s/%s: %w", observed.Grid.Kind, observed.Grid.Namespace, observed.Grid.Name, err)
+		}
+		for i := range pods.Items {
+			p := &pods.Items[i]
 			k, child, _ := workloadOf(p)
 			wanted, ours := children[child]
 			if k == observed.Grid.Kind && ours && p.DeletionTimestamp == nil && p.Spec.NodeName != "" && value[p.Spec.NodeName] != wanted {
 				found = append(found, m.pod(p, p.Spec.NodeName, child))
 			}
-		})
-		if err != nil {
-			return fmt.Errorf("looking for misplaced Pods of %s %s/%s: %w", observed.Grid.Kind, observed.Grid.Namespace, observed.Grid.Name, err)
 		}
 	}
 	known.searched = true
 	grid := types.NamespacedName{Namespace: observed.Grid.Namespace, Name: observed.Grid.Name}
 	w.memory.setMisplaced(grid, func(expand.Pod) bool { return true }, found)
-	return nil
-}
-
-// each lists Pods from the API server's watch cache. A list from etcd for each Grid would be a load
-// that grows with all Pods of the namespace whenever a controller starts.
-func (m *misplaced) each(ctx context.Context, namespace string, selector labels.Set, do func(*corev1.Pod)) error {
-	pods := &corev1.PodList{}
-	cached := &client.ListOptions{
-		Namespace: namespace, LabelSelector: labels.SelectorFromSet(selector), Raw: &metav1.ListOptions{ResourceVersion: "0"},
-	}
-	if err := m.live.List(ctx, pods, cached); err != nil {
-		return err
-	}
-	for i := range pods.Items {
-		do(&pods.Items[i])
-	}
 	return nil
 }
 

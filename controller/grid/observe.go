@@ -37,18 +37,16 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 	if observed.Children, err = r.children(ctx, observed.Grid, known); err != nil {
 		return observed, err
 	}
-	if !r.kind.units() {
-		observed.Others, err = r.others(ctx, observed)
-		return observed, err
-	}
-	found, err := units(ctx, r.client, observed.Grid.Key)
-	if err != nil {
-		return observed, err
-	}
-	observed.Units, observed.ReadyNodes, observed.ReadySince = found.nodes, found.ready, found.since
-	if len(observed.Units) == 0 && len(observed.Children) == 0 && observed.Grid.Key != "" {
-		if observed.NodeKeys, err = carriedKeys(ctx, r.client); err != nil {
+	if r.kind.units() {
+		found, err := units(ctx, r.client, observed.Grid.Key)
+		if err != nil {
 			return observed, err
+		}
+		observed.Units, observed.ReadyNodes, observed.ReadySince = found.nodes, found.ready, found.since
+		if len(observed.Units) == 0 && len(observed.Children) == 0 && observed.Grid.Key != "" {
+			if observed.NodeKeys, err = carriedKeys(ctx, r.client); err != nil {
+				return observed, err
+			}
 		}
 	}
 	observed.Others, err = r.others(ctx, observed)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"gridproxy/controller/grid/expand"
@@ -84,10 +85,6 @@ func isRefusal(s metav1.Status) bool {
 // Kubernetes has three messages for this: of most fields, of a Service's addresses, and of a
 // StatefulSet.
 func immutable(s metav1.Status) bool {
-	for _, words := range []string{"field is immutable", "may not change once set", "updates to statefulset spec for fields other than"} {
-		if strings.Contains(s.Message, words) {
-			return true
-		}
-	}
-	return false
+	words := []string{"field is immutable", "may not change once set", "updates to statefulset spec for fields other than"}
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s.Message, w) })
 }

@@ -44,19 +44,11 @@ func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 // errEdited, or the read's. A deletion does not rest on a cache that may miss the correction of
 // a mistake.
 func (e *execution) unchanged(ctx context.Context) error {
-	now := e.kind.newGrid()
-	err := e.live.Get(ctx, client.ObjectKeyFromObject(e.object), now)
-	switch {
-	case apierrors.IsNotFound(err):
-		return errGoing
-	case err != nil:
-		return err
-	case now.GetUID() != e.object.GetUID() || now.GetDeletionTimestamp() != nil:
-		return errGoing
-	case wishVersion(now) != wishVersion(e.object):
-		return errEdited
+	now, err := e.ask(ctx, e.live)
+	if err == nil && wishVersion(now) != wishVersion(e.object) {
+		err = errEdited
 	}
-	return nil
+	return err
 }
 
 // later handles errors before a deletion. That the cache is behind is not a failure: what is to be

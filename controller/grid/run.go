@@ -3,6 +3,7 @@ package grid
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"gridproxy/controller/grid/expand"
@@ -46,7 +47,7 @@ func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 
 // over reports whether no other step may begin.
 func (e *execution) over(ctx context.Context) bool {
-	if errors.Is(e.ask(ctx, e.client), errGoing) {
+	if _, err := e.ask(ctx, e.client); errors.Is(err, errGoing) {
 		return true // what is left to do is seen to by whoever deletes it
 	}
 	if e.now().Before(e.until) {
@@ -66,10 +67,8 @@ func (e *execution) counted(ctx context.Context, s expand.Step) error {
 // additions returns how many of the first steps concern one child each and delete nothing, so
 // that they do not depend on those of other children.
 func additions(steps []expand.Step) int {
-	for i, s := range steps {
-		if added(s) == "" {
-			return i
-		}
+	if i := slices.IndexFunc(steps, func(s expand.Step) bool { return added(s) == "" }); i >= 0 {
+		return i
 	}
 	return len(steps)
 }
