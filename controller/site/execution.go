@@ -226,9 +226,11 @@ func (e *execution) object(ctx context.Context, s assign.Patch, o client.Object)
 // mainAndStatus also sends the Events of a step, once all of it is written.
 func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.Object) error {
 	if s.Main != nil {
-		patch := map[string]any{}
-		maps.Copy(patch, s.Main)
-		patch["metadata"] = guarded(s)
+		patch, metadata := maps.Clone(s.Main), map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion}
+		if said, ok := s.Main["metadata"].(map[string]any); ok {
+			maps.Copy(metadata, said)
+		}
+		patch["metadata"] = metadata
 		if err := e.patch(ctx, o, patch); err != nil {
 			return err
 		}
@@ -242,15 +244,6 @@ func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.
 		e.events.Eventf(o, nil, corev1.EventTypeWarning, n.Reason, "Reconcile", "%s", excerpt.Message(n.Note))
 	}
 	return nil
-}
-
-// guarded returns the metadata of a step's patch with uid and resourceVersion.
-func guarded(s assign.Patch) map[string]any {
-	metadata := map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion}
-	if said, ok := s.Main["metadata"].(map[string]any); ok {
-		maps.Copy(metadata, said)
-	}
-	return metadata
 }
 
 // patch sends a JSON merge patch of an object, or of its status, and remembers the version that it

@@ -1,7 +1,6 @@
 package assign
 
 import (
-	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -69,7 +68,10 @@ func (g *group) find(nodes []*Node, exists map[string]*unit) map[string]found {
 			wanted[f.name] = f
 			continue
 		}
-		first, other := min2(before, f), max2(before, f)
+		first, other := before, f
+		if spell(f.pairs) < spell(before.pairs) {
+			first, other = f, before
+		}
 		if u := exists[f.name]; u != nil && g.isMadeFor(u, other) { // a Node cannot take its name away by a label
 			first, other = other, first
 		}
@@ -79,11 +81,6 @@ func (g *group) find(nodes []*Node, exists map[string]*unit) map[string]found {
 	}
 	return wanted
 }
-
-func min2(a, b found) found { return slices.MinFunc([]found{a, b}, compareFound) }
-func max2(a, b found) found { return slices.MaxFunc([]found{a, b}, compareFound) }
-
-func compareFound(a, b found) int { return cmp.Compare(spell(a.pairs), spell(b.pairs)) }
 
 func spell(pairs map[string]string) string {
 	var all []string

@@ -40,7 +40,7 @@ func (i inUse) keeps(n *Node) map[string]string {
 	var kept map[string]string
 	lost := unknown
 	for key, value := range n.Labels {
-		if value == "" || !i.uses.mayName(key) || !n.removable(key, value) {
+		if value == "" || !i.uses.MayName(key) || !n.removable(key, value) {
 			continue
 		}
 		if !n.isKept(key) && !i.vanished(key, value, n, &lost) || i.allowed(key, value, n) {

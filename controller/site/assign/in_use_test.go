@@ -334,7 +334,7 @@ func TestUsedLabelsOutlive(t *testing.T) {
 		for name, labels := range before {
 			for key, value := range labels {
 				now := c.nodes[name].Labels[key]
-				if value != "" && now == "" && c.observed.Uses.Names(key) {
+				if value != "" && now == "" && c.observed.Uses.MayName(key) {
 					r.Fatalf("Node %s had %s=%s and has %q; plan %s", name, key, value, now, text(p))
 				}
 			}

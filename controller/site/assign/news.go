@@ -24,7 +24,11 @@ func addedConditions(before, after []metav1.Condition) []News {
 			return was.Type == now.Type && was.Status == now.Status && was.Reason == now.Reason
 		})
 		if !stood && now.Type != v1alpha2.ConditionNotImplemented {
-			all = append(all, News{Reason: reasonOf(now), Note: now.Message})
+			reason := now.Reason
+			if now.Type == v1alpha2.ConditionDeletionHeld { // the same word for groups as for Grids
+				reason = now.Type
+			}
+			all = append(all, News{Reason: reason, Note: now.Message})
 		}
 	}
 	return all
@@ -37,15 +41,6 @@ func (r *report) leftBehind() []News {
 		return []News{{Reason: reason, Note: message}}
 	}
 	return nil
-}
-
-// reasonOf returns what an Event calls a condition. DeletionHeld is the same word for groups as
-// for Grids.
-func reasonOf(c metav1.Condition) string {
-	if c.Type == v1alpha2.ConditionDeletionHeld {
-		return c.Type
-	}
-	return c.Reason
 }
 
 func (s *Summary) unit(u *unit, status v1alpha2.NodeUnitStatus) {

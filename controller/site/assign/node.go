@@ -23,7 +23,7 @@ func newGone() gone {
 // calls ours and that are not.
 func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone) (s *NodeStep, foreign []string) {
 	if c == nil {
-		c = newNodeRequests()
+		c = &nodeRequests{}
 	}
 	step := NodeStep{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, Overclaims: n.Overclaims}
 	labels := side{what: "label ", has: n.Labels, owned: n.Owned.Labels, foreign: n.Foreign.Labels, legacy: n.Legacy.Labels, restricted: v1alpha2.RestrictedKey}

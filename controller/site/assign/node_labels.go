@@ -99,8 +99,6 @@ type request struct {
 // name wins.
 type nodeRequests struct{ labels, annotations, taints map[string]request }
 
-func newNodeRequests() *nodeRequests { return &nodeRequests{} }
-
 // collectRequests collects what units, sorted by name, ask of each Node, and reports conflicts to
 // them.
 func collectRequests(units []*unit, groups map[string]*group) map[string]*nodeRequests {
@@ -115,7 +113,7 @@ func collectRequests(units []*unit, groups map[string]*group) map[string]*nodeRe
 		for _, n := range u.nodes {
 			c := all[n.Name]
 			if c == nil {
-				c = newNodeRequests()
+				c = &nodeRequests{}
 				all[n.Name] = c
 			}
 			c.gather(n.Name, u, groups)

@@ -71,13 +71,11 @@ func (r *removals) clocked(g *group, u *unit, e edit) (candidate, bool) {
 		e.annotation(gridv1.AnnotationLostAt, r.now.UTC().Format(time.RFC3339))
 		return candidate{}, false
 	}
+	l := candidate{unit: u, since: since}
 	grace, err := r.graceOf(g, u)
 	if err != nil {
 		u.report.add(v1alpha2.ConditionInvalid, "InvalidGrace", err.Error()+": until then the unit, which has lost its Nodes, is not removed")
-		return candidate{unit: u, since: since}, true
-	}
-	l := candidate{unit: u, since: since}
-	if grace >= 0 {
+	} else if grace >= 0 {
 		l.due = since.Add(grace)
 		if watched := r.watched.Add(removal.OwnWatch(grace)); watched.After(l.due) {
 			l.due = watched

@@ -66,7 +66,7 @@ func (s *selection) join(u *unit) (by *unit) {
 // carries returns what the Node has while these units hold it. If several ask for one key, the
 // first wins, and a wish does not overwrite what others have set.
 func (s *selection) carries(members []*unit) (labels, notes map[string]string) {
-	asked := newNodeRequests()
+	asked := nodeRequests{}
 	for _, u := range members {
 		for key, value := range u.labels {
 			put(&asked.labels, key, request{value: value, unit: u})

@@ -165,9 +165,6 @@ func (u *unit) excludes() string {
 		}
 	}
 	s := u.Spec.Selector
-	if s.Empty() {
-		return ""
-	}
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		part := v1alpha2.Selector{}
 		if value, found := s.MatchLabels[key]; found {

@@ -38,11 +38,8 @@ func (u *Uses) Add(key, user string) {
 	of.shown = of.shown[:min(len(of.shown), shownUsersMax)]
 }
 
-// Names reports whether an object names the key.
-func (u *Uses) Names(key string) bool { return u != nil && u.byKey[key] != nil }
-
-// mayName reports whether an object names the key, or is not known not to.
-func (u *Uses) mayName(key string) bool { return u == nil || u.byKey[key] != nil }
+// MayName reports whether an object names the key, or is not known not to.
+func (u *Uses) MayName(key string) bool { return u == nil || u.byKey[key] != nil }
 
 // why returns in words which objects name the key, or that they could not be read.
 func (u *Uses) why(key string) string {
