@@ -16,11 +16,10 @@
 //   - conflicts with other writers: race.go; who keeps changing a child: rival.go
 //   - which errors of the API server are refusals: refusal.go; when these are tried again:
 //     retry.go
-//   - how the status is written: status.go; which Events are sent: notice.go; metrics: metrics.go;
-//     times and bounds: limits.go
-//   - what is remembered between reconciles: memory.go
-//   - a Service that a StatefulSetGrid names and that does not exist: missing_service.go; Pods
-//     outside their unit: misplaced.go
+//   - how the status is written: status.go; which Events are sent, also about a Service that a
+//     StatefulSetGrid names and that does not exist: notice.go; metrics: metrics.go; times and
+//     bounds: limits.go
+//   - what is remembered between reconciles: memory.go; Pods outside their unit: misplaced.go
 //
 // Conditions, names of children and all other decisions about children are in package expand.
 //
