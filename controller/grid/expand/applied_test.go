@@ -58,8 +58,7 @@ func TestRestart(t *testing.T) {
 
 // TestRestartOfService: a Service has no fingerprint, so it is applied once.
 func TestRestartOfService(t *testing.T) {
-	c := newCluster(t)
-	c.grid.Kind, c.grid.Template = ServiceGrid, []byte(`{"selector": {"app": "echo"}, "ports": [{"port": 80}]}`)
+	c := newServices(t)
 	c.expect("apply web-svc")
 	child := c.objects["web-svc"]
 	check(t, "fingerprint", child.Fingerprint, "")

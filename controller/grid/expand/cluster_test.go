@@ -87,6 +87,14 @@ func newCluster(t tester, values ...string) *cluster {
 	return c
 }
 
+// running is newCluster after its children are applied.
+func running(t tester, values string) *cluster {
+	t.Helper()
+	c := newCluster(t, strings.Fields(values)...)
+	c.expect(applies(values)...)
+	return c
+}
+
 // appear puts one Node more into each unit; vanish removes all Nodes of the units.
 func (c *cluster) appear(values ...string) {
 	for _, v := range values {

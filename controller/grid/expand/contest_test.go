@@ -77,8 +77,7 @@ func TestRepairsAreLimited(t *testing.T) {
 // TestContest: from the sixth repair in a minute the child is contested, which the status says, and
 // which ends a minute after the last repair.
 func TestContest(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	for range freeRepairs {
 		c.rival("web-a", "field")
 		c.expect("apply web-a")
@@ -120,8 +119,7 @@ func TestContest(t *testing.T) {
 // TestWishesAreNotLimited: what the Grid asks for is applied at once, contested or not, however
 // often it changes.
 func TestWishesAreNotLimited(t *testing.T) {
-	c := newCluster(t, "a")
-	c.expect("apply web-a")
+	c := running(t, "a")
 	for range freeRepairs + 1 {
 		c.rival("web-a", "field")
 		c.expect("apply web-a")

@@ -185,8 +185,7 @@ func TestSilentMember(t *testing.T) {
 
 // TestDistributedServiceGrid: it has clusters without units, and their condition Ready counts.
 func TestDistributedServiceGrid(t *testing.T) {
-	c := newCluster(t)
-	c.grid.Kind, c.grid.Template = ServiceGrid, []byte(`{"ports": [{"port": 80}]}`)
+	c := newServices(t)
 	c.reconcile()
 	o := c.observe([]string{"web-svc"})
 	for _, test := range []struct {

@@ -37,8 +37,7 @@ func TestUnitsLost(t *testing.T) {
 		{"4 of 6", "a b c d e f", "a b c d", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := newCluster(t, strings.Fields(test.units)...)
-			c.expect(applies(test.units)...)
+			c := running(t, test.units)
 			c.vanish(strings.Fields(test.lost)...)
 			c.expect(each("lost", test.lost)...)
 			check(t, "lost at", c.row("a").LostAt.UTC(), start())
@@ -66,8 +65,7 @@ func TestUnitsLost(t *testing.T) {
 // TestHoldEnds: when so many Nodes are back that 2k ≤ n, the clocks of the others, which have run,
 // count.
 func TestHoldEnds(t *testing.T) {
-	c := newCluster(t, "a", "b", "c")
-	c.expect(applies("a b c")...)
+	c := running(t, "a b c")
 	c.vanish("a", "b")
 	c.expect(each("lost", "a b")...)
 	c.after(time.Hour)
@@ -82,8 +80,7 @@ func TestHoldEnds(t *testing.T) {
 
 // TestHoldLetsOthersGrow: creates and updates elsewhere continue.
 func TestHoldLetsOthersGrow(t *testing.T) {
-	c := newCluster(t, "a", "b", "c")
-	c.expect(applies("a b c")...)
+	c := running(t, "a b c")
 	c.vanish("a", "b")
 	c.expect(each("lost", "a b")...)
 	c.appear("d")
@@ -93,8 +90,7 @@ func TestHoldLetsOthersGrow(t *testing.T) {
 
 // TestNodeReturns one second before the end: the clock is removed, and starts again the next time.
 func TestNodeReturns(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	c.vanish("a")
 	c.expect("lost web-a")
 	c.after(5*time.Minute - time.Second)
@@ -121,8 +117,7 @@ func TestOwnWatch(t *testing.T) {
 		{5 * time.Minute, 2 * time.Minute, false}, {time.Minute, time.Minute, false}, {0, 0, false},
 		{5 * time.Minute, 2 * time.Minute, true},
 	} {
-		c := newCluster(t, "a", "b")
-		c.expect(applies("a b")...)
+		c := running(t, "a b")
 		c.vanish("a")
 		c.expect("lost web-a")
 		c.grace = test.grace
@@ -145,8 +140,7 @@ func TestOwnWatch(t *testing.T) {
 // TestMistypedKey: a gridUniqKey with a typing error loses all units at once. Nothing happens to
 // them, and correcting it undoes all. With SuperEdge everything was gone (B-14).
 func TestMistypedKey(t *testing.T) {
-	c := newCluster(t, "a", "b", "c")
-	c.expect(applies("a b c")...)
+	c := running(t, "a b c")
 	nodes := c.units
 	c.grid.Key, c.grid.Generation, c.units = "zoen", 2, map[string][]string{}
 	c.expect(each("lost", "a b c")...)
@@ -163,8 +157,7 @@ func TestMistypedKey(t *testing.T) {
 // TestEditedKey: the children of the old key are lost units, those of values that both keys have
 // get the new nodeSelector.
 func TestEditedKey(t *testing.T) {
-	c := newCluster(t, "a", "b", "c", "d")
-	c.expect(applies("a b c d")...)
+	c := running(t, "a b c d")
 	c.grid.Key, c.grid.Generation = "site", 2
 	c.vanish("a")
 	c.expect("lost web-a", "apply web-b", "apply web-c", "apply web-d")
@@ -215,8 +208,7 @@ func TestRekeyed(t *testing.T) {
 
 // TestRekeyedWithoutLabels: whoever removes the labels of a child's key does not make it deletable.
 func TestRekeyedWithoutLabels(t *testing.T) {
-	c := newCluster(t, "a", "b", "c", "d")
-	c.expect(applies("a b c d")...)
+	c := running(t, "a b c d")
 	c.grid.Key, c.others = "site", map[string]map[string][]string{"zone": {"a": {"node"}}}
 	c.vanish("a")
 	c.expect("lost web-a", "apply web-b", "apply web-c", "apply web-d")
@@ -309,24 +301,10 @@ func TestNewValues(t *testing.T) {
 	c.expect("delete web-b")
 }
 
-// TestAllNodesDeleted: a deleted Node counts like a removed label.
-func TestAllNodesDeleted(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
-	c.units = nil
-	c.expect(each("lost", "a b")...)
-	c.after(time.Hour)
-	c.expect()
-	c.grid.Deleting, c.units = true, map[string][]string{"a": {"node"}, "c": {"node"}}
-	c.foreign(Live{Name: "web-c", Labels: MakePairs(ownLabels())})
-	c.expect() // only garbage collection removes children, and an orphan is not adopted
-}
-
 // TestReleaseOfOneValue: the annotation lifts the hold for exactly the values that it names, and
 // grace still runs.
 func TestReleaseOfOneValue(t *testing.T) {
-	c := newCluster(t, "a", "b", "c")
-	c.expect(applies("a b c")...)
+	c := running(t, "a b c")
 	c.vanish("a", "b", "c")
 	c.expect(each("lost", "a b c")...)
 	c.release("b")
@@ -408,8 +386,7 @@ func TestGrace(t *testing.T) {
 
 // TestLostChildIsFrozen: it is not updated, not repaired, not given up.
 func TestLostChildIsFrozen(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	c.vanish("a")
 	c.expect("lost web-a")
 	c.seize("web-a", "spec", "replicas")
@@ -437,8 +414,7 @@ func TestUnusableTemplateIsNotDeleted(t *testing.T) {
 
 // TestUnreadableClock: an unreadable clock starts again, and nothing is deleted because of it.
 func TestUnreadableClock(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	c.vanish("a")
 	set(&c.objects["web-a"].Annotations, v1.AnnotationLostAt, "yesterday")
 	c.after(time.Hour)
@@ -448,8 +424,7 @@ func TestUnreadableClock(t *testing.T) {
 
 // TestClockIsNotCutByRounding: RFC 3339 has whole seconds.
 func TestClockIsNotCutByRounding(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	c.vanish("a")
 	c.after(900 * time.Millisecond)
 	c.expect("lost web-a")
@@ -461,8 +436,7 @@ func TestClockIsNotCutByRounding(t *testing.T) {
 
 // TestGradualLoss: one unit after the other goes; the hold counts what is lost now, not what was.
 func TestGradualLoss(t *testing.T) {
-	c := newCluster(t, "a", "b", "c")
-	c.expect(applies("a b c")...)
+	c := running(t, "a b c")
 	c.vanish("a")
 	c.expect("lost web-a")
 	c.after(5 * time.Minute)
@@ -476,8 +450,7 @@ func TestGradualLoss(t *testing.T) {
 
 // TestChildBeingDeleted is left alone, lost or not, and still counts among the units.
 func TestChildBeingDeleted(t *testing.T) {
-	c := newCluster(t, "a", "b", "c")
-	c.expect(applies("a b c")...)
+	c := running(t, "a b c")
 	c.vanish("a", "b")
 	c.objects["web-a"].Deleting = true
 	c.objects["web-c"].Deleting = true
@@ -505,8 +478,7 @@ func TestNoGraceIsHeldToo(t *testing.T) {
 // TestHoldOutlivesRelease: the hold ends when 2k ≤ n, so the release of one of two does not give up
 // the other, which alone would not have been held; nor do a restart and units that come later.
 func TestHoldOutlivesRelease(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	c.vanish("a", "b")
 	c.expect(each("lost", "a b")...)
 	c.release("a")
@@ -537,8 +509,7 @@ func TestHoldCountsChildren(t *testing.T) {
 // TestOrderOfSteps: what is lost is written down first, what adds comes before what removes, and
 // what can be taken back before what cannot.
 func TestOrderOfSteps(t *testing.T) {
-	c := newCluster(t, "a", "b", "c", "d")
-	c.expect(applies("a b c d")...)
+	c := running(t, "a b c d")
 	c.vanish("a")
 	c.expect("lost web-a")
 	c.after(5 * time.Minute)

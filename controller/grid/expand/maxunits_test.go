@@ -45,8 +45,7 @@ func TestMaxUnits(t *testing.T) {
 // TestMaxUnitsDeletesNothing: a lower limit stops replacements, which delete first, and nothing
 // else.
 func TestMaxUnitsDeletesNothing(t *testing.T) {
-	c := newCluster(t, "a", "b", "c")
-	c.expect(applies("a b c")...)
+	c := running(t, "a b c")
 	c.maxUnits = 1
 	c.grid.Annotations[v1.AnnotationOnImmutableChange] = "Recreate"
 	c.grid.Template = withReplicas(5)
@@ -83,8 +82,7 @@ func TestMaxUnitsAnnotation(t *testing.T) {
 			contains(t, c.message(v1.ConditionReady), test.says)
 		})
 	}
-	c := newCluster(t)
-	c.grid.Kind, c.grid.Template = ServiceGrid, []byte(`{"ports": [{"port": 80}]}`)
+	c := newServices(t)
 	c.maxUnits, c.grid.Annotations[v1.AnnotationMaxUnits] = 1, "0"
 	c.appear("a", "b")
 	check(t, "steps for a Service", len(Decide(c.observe([]string{"web-svc"})).Steps), 1)

@@ -15,8 +15,7 @@ func misplaced(name, child string, since time.Duration) Pod {
 
 // TestMisplacedPods are counted at once and evicted after the grace.
 func TestMisplacedPods(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	c.misplaced = []Pod{misplaced("web-a-1", "web-a", 0), misplaced("web-a-2", "web-a", time.Minute)}
 	c.expect()
 	check(t, "misplaced", c.row("a").Misplaced, 2)
@@ -49,8 +48,7 @@ func TestMisplacedPodsThatStay(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, "a")
-			c.expect("apply web-a")
+			c := running(t, "a")
 			c.misplaced = []Pod{misplaced("web-a-1", "web-a", 0)}
 			change(c)
 			c.after(time.Hour)
@@ -64,8 +62,7 @@ func TestMisplacedPodsThatStay(t *testing.T) {
 // move every Pod. The grace begins when the unit has a Node again, since the
 // Nodes of a unit that comes back get their labels one after the other.
 func TestMisplacedPodsOfUnitThatIsBack(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	c.vanish("a", "b")
 	c.misplaced = []Pod{misplaced("web-a-1", "web-a", 0), misplaced("web-b-1", "web-b", 0)}
 	c.expect(each("lost", "a b")...)

@@ -70,8 +70,7 @@ func TestOffline(t *testing.T) {
 // TestReadyOfOfflineUnits: condition Ready is about the units that can be reached, and names the
 // others.
 func TestReadyOfOfflineUnits(t *testing.T) {
-	c := newCluster(t, "a", "b", "c", "d")
-	c.expect(applies("a b c d")...)
+	c := running(t, "a b c d")
 	c.ready = map[string]int{"d": 1}
 	ready := func() string {
 		c.reconcile()
@@ -132,8 +131,7 @@ func TestOfflineIsWithoutReadyNodes(t *testing.T) {
 // TestRolloutResumes: a rollout that exceeded its deadline while the unit was offline is not stuck
 // when the first Node is back. It gets the deadline once more.
 func TestRolloutResumes(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	l := c.objects["web-a"]
 	l.UpdatedReplicas, l.Stalled, l.StalledAt = 0, "deadline", start().Add(time.Hour)
 	phase := func() string { c.reconcile(); return fmt.Sprint(c.row("a").Phase, " ", c.recheck) }

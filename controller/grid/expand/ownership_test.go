@@ -122,8 +122,7 @@ func TestLook(t *testing.T) {
 
 // TestLiveReadFindsOurs: what the caches do not have yet may well be ours.
 func TestLiveReadFindsOurs(t *testing.T) {
-	c := newCluster(t, "a")
-	c.expect("apply web-a")
+	c := running(t, "a")
 	observed := c.observe([]string{"web-a"})
 	observed.Children = nil
 	if steps := Decide(observed).Steps; len(steps) > 0 {
@@ -183,14 +182,17 @@ func TestValueOf(t *testing.T) {
 }
 
 // TestDistributedGrid: a Grid that represents another cluster is expanded by that cluster, which
-// also writes its status.
+// also writes its status. Nothing is done for a Grid that is being deleted either.
 func TestDistributedGrid(t *testing.T) {
 	copied := FromDeploymentGrid(&v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"superedge.io/dis": "yes"}}})
 	if !copied.Idle() {
 		t.Error("a copy for another cluster is not idle")
 	}
 	c := newCluster(t, "a")
-	c.grid.Distributed = copied.Distributed
+	c.foreign(Live{Name: "web-a", Labels: MakePairs(ownLabels())})
+	c.grid.Deleting = true
+	c.expect() // only garbage collection removes children, and an orphan is not adopted
+	c.grid.Deleting, c.grid.Distributed = false, copied.Distributed
 	c.expect()
 	idle := IdleCondition(copied, nil, start())
 	if idle == nil || idle.Type != v1.ConditionIdle || idle.Status != metav1.ConditionTrue {

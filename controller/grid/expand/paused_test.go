@@ -51,8 +51,7 @@ func TestPausedUnits(t *testing.T) {
 
 // TestPause: what waits during a pause, and what follows it.
 func TestPause(t *testing.T) {
-	c := newCluster(t, "a", "b", "c", "d", "e")
-	c.expect(applies("a b c d e")...)
+	c := running(t, "a b c d e")
 	c.grid.Annotations[v1.AnnotationPaused] = "a,c"
 	c.grid.Template = []byte(`{"minReadySeconds": 1, ` + deployment[1:])
 	c.misplaced = []Pod{misplaced("web-a-1", "web-a", 0), misplaced("web-b-1", "web-b", 0)}
@@ -79,8 +78,7 @@ func TestPause(t *testing.T) {
 
 // TestPauseOfEverything: nothing is adopted, released, replaced or pruned either.
 func TestPauseOfEverything(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	c.grid.Annotations[v1.AnnotationPaused], c.grid.Annotations[v1.AnnotationOnImmutableChange] = "true", "Recreate"
 	c.grid.AutoPrune, c.grid.Pool = true, map[string][]byte{"unused": []byte(deployment)}
 	c.grid.Templates = map[string]string{"b": "gone"}
@@ -188,8 +186,7 @@ func childOf(s Step) string {
 
 // TestPausedOffline: a unit without a ready Node is offline, paused or not.
 func TestPausedOffline(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	c.ready = map[string]int{"b": 1}
 	c.objects["web-a"].Stalled = "deadline exceeded"
 	c.grid.Annotations[v1.AnnotationPaused] = "true"

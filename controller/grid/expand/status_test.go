@@ -119,8 +119,7 @@ func TestStatusIsCut(t *testing.T) {
 
 // TestTransitionTimes stay while a condition's status stays, whatever else changes.
 func TestTransitionTimes(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	times := func() string {
 		var text []string
 		for _, condition := range c.status.Conditions {
@@ -144,8 +143,7 @@ func TestTransitionTimes(t *testing.T) {
 
 // TestStatusIsQuiet: as time passes and nothing happens, no byte of the status changes.
 func TestStatusIsQuiet(t *testing.T) {
-	c := newCluster(t, "a", "b", "c")
-	c.expect(applies("a b c")...)
+	c := running(t, "a b c")
 	c.vanish("a")
 	c.objects["web-b"].Available = 0
 	c.misplaced = []Pod{misplaced("web-c-1", "web-c", 0)}
@@ -161,8 +159,7 @@ func TestStatusIsQuiet(t *testing.T) {
 // TestStatusOfAnApplyThatFailed: a unit is not ready in the new generation while its child is as
 // the old one asked for.
 func TestStatusOfAnApplyThatFailed(t *testing.T) {
-	c := newCluster(t, "a")
-	c.expect("apply web-a")
+	c := running(t, "a")
 	l := c.objects["web-a"]
 	l.UpdatedReplicas, l.ReadyReplicas, l.Available, l.StatusReplicas = 2, 2, 2, 2
 	if row := Status(c.observe(nil)).Units[0]; row.Phase != v1.UnitReady {
@@ -181,8 +178,7 @@ func TestStatusOfAnApplyThatFailed(t *testing.T) {
 // TestMemoIsOfThisState: what was assessed before a decision that found the key unusable is not
 // reported after it.
 func TestMemoIsOfThisState(t *testing.T) {
-	c := newCluster(t, "a", "b")
-	c.expect(applies("a b")...)
+	c := running(t, "a b")
 	Decide(c.observe(nil)) // then a live read fails, so nothing is reported
 	c.grid.Key, c.grid.Generation = "", 2
 	o := c.observe(nil)

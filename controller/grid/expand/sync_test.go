@@ -36,8 +36,7 @@ func TestEmptyKey(t *testing.T) {
 // TestB13Drift: a field of ours that another writer changes or removes is repaired. Other fields
 // are not touched (B-13: it was dropped).
 func TestB13Drift(t *testing.T) {
-	c := newCluster(t, "a")
-	c.expect("apply web-a")
+	c := running(t, "a")
 	child := c.objects["web-a"]
 	set(&child.Annotations, "kubectl.kubernetes.io/restartedAt", "now")
 	set(&child.Labels, "team", "shop")
@@ -68,8 +67,7 @@ func TestB13GridLabels(t *testing.T) {
 // TestStaleCache: between an apply and its event the cache shows the child before it, which is no
 // drift; a new wish does not wait.
 func TestStaleCache(t *testing.T) {
-	c := newCluster(t, "a")
-	c.expect("apply web-a")
+	c := running(t, "a")
 	before := *c.objects["web-a"]
 	c.grid.Template = []byte(strings.Replace(deployment, `"replicas": 2`, `"replicas": 3, "paused": true`, 1))
 	c.expect("apply web-a")
@@ -85,8 +83,7 @@ func TestStaleCache(t *testing.T) {
 // TestNoOpApplyIsNotStale: an apply that changed nothing leaves the resourceVersion, and drift
 // after it is seen even so.
 func TestNoOpApplyIsNotStale(t *testing.T) {
-	c := newCluster(t, "a")
-	c.expect("apply web-a")
+	c := running(t, "a")
 	c.applied["web-a"] = Applied{UID: c.objects["web-a"].UID, Desired: "another"}
 	c.expect("apply web-a")
 	check(t, "versions", c.applied["web-a"].Before, c.applied["web-a"].After)
@@ -205,8 +202,7 @@ func TestReplacementKeepsReplicas(t *testing.T) {
 // TestB12Replicas: a template without replicas leaves them to others. When replicas leaves a
 // template the live number is handed over once.
 func TestB12Replicas(t *testing.T) {
-	c := newCluster(t, "a")
-	c.expect("apply web-a")
+	c := running(t, "a")
 	scale := func(n int32) {
 		c.objects["web-a"].Replicas = &n
 		c.touch(c.objects["web-a"])
@@ -237,8 +233,7 @@ func TestRefusedOrphan(t *testing.T) {
 // TestChildMadeAnewByOthers: what was applied to one object says nothing about another one of its
 // name.
 func TestChildMadeAnewByOthers(t *testing.T) {
-	c := newCluster(t, "a")
-	c.expect("apply web-a")
+	c := running(t, "a")
 	c.objects["web-a"].UID, c.objects["web-a"].Owned = "restored-from-a-backup", ""
 	c.expect("apply web-a")
 }

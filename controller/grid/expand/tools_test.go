@@ -52,8 +52,7 @@ func TestTools(t *testing.T) {
 		{"a template is missing", func(c *cluster) { c.grid.Templates = map[string]string{"b": "gone"} }, status.FailedStatus, "Degraded", "b: spec.templatePool"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := newCluster(t, "a", "b", "c")
-			c.expect(applies("a b c")...)
+			c := running(t, "a b c")
 			if test.with != nil {
 				test.with(c)
 			}
@@ -82,8 +81,7 @@ func TestToolsOfDistributedGrid(t *testing.T) {
 		{"not applied", func(m *Member) { m.State = "NameCollision" }, status.FailedStatus, "Degraded", "west: NameCollision"},
 		{"a unit failed", func(m *Member) { *m = reporting("west", map[string]v1.UnitPhase{"a": v1.UnitFailed}) }, status.FailedStatus, "Degraded", "1 of 2 units failed: west/a"},
 	} {
-		c := newCluster(t, "a")
-		c.expect("apply web-a")
+		c := running(t, "a")
 		m := reporting("west", ready("a"))
 		if test.with != nil {
 			test.with(&m)
@@ -111,8 +109,7 @@ func TestToolsOfServiceGrid(t *testing.T) {
 		{"no key", func(c *cluster) { c.grid.Key = "" }, status.FailedStatus, "Degraded", v1.MessageKeyMissing},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := newCluster(t)
-			c.grid.Kind, c.grid.Template = ServiceGrid, []byte(`{"ports": [{"port": 80}]}`)
+			c := newServices(t)
 			c.reconcile()
 			if test.with != nil {
 				test.with(c)
@@ -125,8 +122,7 @@ func TestToolsOfServiceGrid(t *testing.T) {
 // TestToolsWaitForTheController: a Grid that the controller has not seen, or not since its last
 // change, is in progress.
 func TestToolsWaitForTheController(t *testing.T) {
-	c := newCluster(t, "a")
-	c.expect("apply web-a")
+	c := running(t, "a")
 	c.grid.Generation = 2
 	c.judged(t, v1.DeploymentGridStatus{WorkloadGridStatus: c.status}, status.InProgressStatus, "Progressing", "has not seen the last change")
 	argo, says := argoHealth(t, map[string]any{"metadata": map[string]any{"generation": int64(1)}})
