@@ -321,6 +321,27 @@ func (c *cluster) want(node, labels string) {
 	}
 }
 
+func (c *cluster) wantTaints(node, taints string) {
+	c.t.Helper()
+	if got := c.taints(node); got != taints {
+		c.t.Errorf("Node %s has taints %q, want %q", node, got, taints)
+	}
+}
+
+// wantSays checks that a condition says all of these words, or that it is absent without words.
+func (c *cluster) wantSays(conditions []metav1.Condition, kind string, words ...string) {
+	c.t.Helper()
+	got := says(conditions, kind)
+	if len(words) == 0 && got != "" {
+		c.t.Errorf("%s says %q, and is not wanted", kind, got)
+	}
+	for _, w := range words {
+		if !strings.Contains(got, w) {
+			c.t.Errorf("%s says %q, want also %q", kind, got, w)
+		}
+	}
+}
+
 func says(conditions []metav1.Condition, kind string) string {
 	for _, c := range conditions {
 		if c.Type == kind {

@@ -97,14 +97,10 @@ func TestS02(t *testing.T) {
 	c.unit("u", `{"nodes": ["a"], "setNode": {"taints": [{"key": "one", "effect": "NoSchedule"}, {"key": "two", "value": "2", "effect": "NoExecute"}]}}`)
 	c.unit("v", `{"nodes": ["a"], "setNode": {"taints": [{"key": "one", "effect": "NoSchedule"}]}}`)
 	c.settle()
-	if got := c.taints("a"); got != "admin:NoSchedule one:NoSchedule two=2:NoExecute" {
-		t.Errorf("got %s", got)
-	}
+	c.wantTaints("a", "admin:NoSchedule one:NoSchedule two=2:NoExecute")
 	c.deleteUnit("u")
 	c.settle()
-	if got := c.taints("a"); got != "admin:NoSchedule one:NoSchedule" {
-		t.Errorf("after u has gone: %s", got)
-	}
+	c.wantTaints("a", "admin:NoSchedule one:NoSchedule")
 }
 
 // TestS04: a taint of an admin that shares a key with one of ours stays, also if it is the very
@@ -117,19 +113,13 @@ func TestS04(t *testing.T) {
 		{"key": "k", "effect": "NoSchedule"}, {"key": "same", "effect": "NoSchedule"}, {"key": "other", "value": "2", "effect": "NoSchedule"}]}}`)
 	c.settle()
 	want := "k=admin:NoExecute same:NoSchedule other=1:NoSchedule k:NoSchedule site.superedge.io/unschedulable:NoSchedule"
-	if got := c.taints("a"); got != want {
-		t.Errorf("got %s", got)
-	}
-	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionConflict); !strings.Contains(got, `taint other:NoSchedule with the value "1"`) {
-		t.Errorf("Conflict says %q", got)
-	}
+	c.wantTaints("a", want)
+	c.wantSays(c.units["u"].Status.Conditions, v1alpha2.ConditionConflict, `taint other:NoSchedule with the value "1"`)
 	// The node lifecycle controller adds one meanwhile.
 	c.nodes["a"].Spec.Taints = append(c.nodes["a"].Spec.Taints, corev1.Taint{Key: "node.kubernetes.io/not-ready", Effect: "NoExecute"})
 	c.deleteUnit("u")
 	c.settle()
-	if got := c.taints("a"); got != "k=admin:NoExecute same:NoSchedule other=1:NoSchedule node.kubernetes.io/not-ready:NoExecute" {
-		t.Errorf("after the unit has gone: %s", got)
-	}
+	c.wantTaints("a", "k=admin:NoExecute same:NoSchedule other=1:NoSchedule node.kubernetes.io/not-ready:NoExecute")
 	if record, found := c.nodes["a"].Annotations[v1alpha2.AnnotationTaints]; found {
 		t.Errorf("the record is left over: %q", record)
 	}
@@ -179,14 +169,9 @@ func TestS07(t *testing.T) {
 	c.settle()
 	c.want("a", "g=one one=nodeunits.superedge.io two=nodeunits.superedge.io x=1")
 	for _, u := range []string{"one", "two"} {
-		got := says(c.units[u].Status.Conditions, v1alpha2.ConditionConflict)
-		if !strings.Contains(got, "NodeUnits one and two ask for different values of the label g") || !strings.Contains(got, "label x") {
-			t.Errorf("%s: Conflict says %q", u, got)
-		}
+		c.wantSays(c.units[u].Status.Conditions, v1alpha2.ConditionConflict, "NodeUnits one and two ask for different values of the label g", "label x")
 	}
-	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionConflict); !strings.Contains(got, "the Node a is in the NodeUnits one and two") {
-		t.Errorf("group: Conflict says %q", got)
-	}
+	c.wantSays(c.groups["g"].Status.Conditions, v1alpha2.ConditionConflict, "the Node a is in the NodeUnits one and two")
 	c.deleteUnit("one")
 	c.settle()
 	c.want("a", "g=two two=nodeunits.superedge.io x=2")
@@ -209,12 +194,8 @@ func TestS08(t *testing.T) {
 	hashed := assign.FindName([]string{"Upper_1"})
 	c.want("a", hashed+"=nodeunits.superedge.io by-floor="+hashed+" by-region=z floor=Upper_1 region=z z=nodeunits.superedge.io zone=z")
 	c.want("b", "zone=mine")
-	got := says(c.groups["by-zone"].Status.Conditions, v1alpha2.ConditionConflict)
-	for _, part := range []string{"the NodeUnit z was not made for Nodes with zone=z", "the NodeUnit mine was not made for Nodes with zone=mine"} {
-		if !strings.Contains(got, part) {
-			t.Errorf("Conflict says %q, want also %q", got, part)
-		}
-	}
+	c.wantSays(c.groups["by-zone"].Status.Conditions, v1alpha2.ConditionConflict,
+		"the NodeUnit z was not made for Nodes with zone=z", "the NodeUnit mine was not made for Nodes with zone=mine")
 	if u := c.units["z"]; u.Spec.Type != "edge" || u.Labels["by-region"] != v1alpha2.GroupMark || u.Labels[v1alpha2.LabelKeysHash] == "" {
 		t.Errorf("the unit that was made: %s", text(u))
 	}
@@ -235,23 +216,15 @@ func TestS09(t *testing.T) {
 	c.settle()
 	c.want("a", "g=u u=nodeunits.superedge.io")
 	c.want("b", "")
-	if got := c.taints("a"); got != "site.superedge.io/unschedulable:NoSchedule" {
-		t.Errorf("taints: %s", got)
-	}
-	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionNotImplemented); !strings.Contains(got, "L4") {
-		t.Errorf("unit: NotImplemented says %q", got)
-	}
-	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionNotImplemented); !strings.Contains(got, "spec.workload") {
-		t.Errorf("group: NotImplemented says %q", got)
-	}
+	c.wantTaints("a", "site.superedge.io/unschedulable:NoSchedule")
+	c.wantSays(c.units["u"].Status.Conditions, v1alpha2.ConditionNotImplemented, "L4")
+	c.wantSays(c.groups["g"].Status.Conditions, v1alpha2.ConditionNotImplemented, "spec.workload")
 	if got := c.units["v"].Status.Conditions; got != nil {
 		t.Errorf("L3 is what there is, and yet: %s", text(got))
 	}
 	c.units["u"].Spec.Unschedulable = false
 	c.settle()
-	if got := c.taints("a"); got != "" {
-		t.Errorf("taints: %s", got)
-	}
+	c.wantTaints("a", "")
 }
 
 // TestS10: a label of a unit that does not exist goes, and keeps nothing from happening.
@@ -316,12 +289,8 @@ func TestMissing(t *testing.T) {
 	c.unit("u", `{"nodes": ["a", "b"]}`)
 	c.group("g", `{"nodeUnits": ["u", "w"]}`)
 	c.settle()
-	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionMissing); !strings.Contains(got, "the Node b") {
-		t.Errorf("unit: Missing says %q", got)
-	}
-	if got := says(c.groups["g"].Status.Conditions, v1alpha2.ConditionMissing); !strings.Contains(got, "the NodeUnit w") {
-		t.Errorf("group: Missing says %q", got)
-	}
+	c.wantSays(c.units["u"].Status.Conditions, v1alpha2.ConditionMissing, "the Node b")
+	c.wantSays(c.groups["g"].Status.Conditions, v1alpha2.ConditionMissing, "the NodeUnit w")
 	if got := c.units["u"].Status.ReadyRate; got != "1/1" || len(c.nodes) != 1 {
 		t.Errorf("readyRate %s, %d Nodes", got, len(c.nodes))
 	}
@@ -336,12 +305,8 @@ func TestForeign(t *testing.T) {
 	c.group("g", `{"nodeUnits": ["u"]}`)
 	c.settle()
 	c.want("a", "disk=ssd g=u rack=1 u=nodeunits.superedge.io")
-	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionConflict); !strings.Contains(got, `label rack with the value "1"`) {
-		t.Errorf("Conflict says %q", got)
-	}
-	if got := says(c.units["u"].Status.Conditions, v1alpha2.ConditionInvalid); !strings.Contains(got, "bad key") {
-		t.Errorf("Invalid says %q", got)
-	}
+	c.wantSays(c.units["u"].Status.Conditions, v1alpha2.ConditionConflict, `label rack with the value "1"`)
+	c.wantSays(c.units["u"].Status.Conditions, v1alpha2.ConditionInvalid, "bad key")
 	c.deleteUnit("u")
 	c.settle()
 	c.want("a", "disk=ssd rack=1")
@@ -363,7 +328,5 @@ func TestTakeover(t *testing.T) {
 	c.units["u"].Spec.Nodes = nil
 	c.settle()
 	c.want("a", "mine=x site.superedge.io/kins-role=server")
-	if got := c.taints("a"); got != "" {
-		t.Errorf("taints: %s", got)
-	}
+	c.wantTaints("a", "")
 }
