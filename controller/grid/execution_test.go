@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -155,6 +153,7 @@ type deleting struct {
 	cached
 	status  client.SubResourceWriter
 	refused string
+	answer  error // to a deletion that is done
 	deleted []string
 }
 
@@ -163,11 +162,15 @@ func (d *deleting) Status() client.SubResourceWriter { return d.status }
 
 // Delete notes what is deleted.
 func (d *deleting) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
-	if o.GetName() == d.refused {
-		return apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, o.GetName(), errRefused)
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	switch name := o.GetName(); {
+	case name == d.refused:
+		return apierrors.NewConflict(deployments, name, errRefused)
+	case slices.Contains(d.deleted, name):
+		return apierrors.NewNotFound(deployments, name)
 	}
 	d.deleted = append(d.deleted, o.GetName())
-	return nil
+	return d.answer
 }
 
 // anyStatus takes every status, and answers with it.
@@ -210,44 +213,18 @@ func TestNoAdoptionOnTheCachesWord(t *testing.T) {
 }
 
 // TestNoDeletionOnTheCachesWord: the last look before a deletion is at the API server's Nodes, not
-// at the cache's (B-14).
+// at the cache's (B-14), also at those with what the child selects by other keys.
 func TestNoDeletionOnTheCachesWord(t *testing.T) {
-	e := executionOn(&server{nodes: 1, grid: foo("1")})
-	err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5", Released: true}})
-	if !errors.Is(err, errReturns) || len(e.notices) > 0 {
-		t.Errorf("%v, %v", err, e.notices)
+	for only, others := range map[string]map[string]string{"": nil, "zone=a": {"zone": "a"}} {
+		e := executionOn(&server{nodes: 1, only: only, grid: foo("1")})
+		err := e.run(t.Context(), []expand.Step{expand.Delete{Name: "foo-1", Value: "1", UID: "9", ResourceVersion: "5", Released: true, Others: others}})
+		if !errors.Is(err, errReturns) || len(e.notices) > 0 {
+			t.Errorf("with Nodes that have %q: %v, %v", only, err, e.notices)
+		}
 	}
-}
-
-// TestDeletionAsksForEveryLabel: a deletion also asks the API server for Nodes with what the child
-// selects by other keys.
-func TestDeletionAsksForEveryLabel(t *testing.T) {
-	e := executionOn(&server{nodes: 1, only: "zone=a", grid: foo("1")})
-	err := e.step(t.Context(), expand.Delete{Name: "foo-a", Value: "a", Others: map[string]string{"zone": "a"}})
-	if !errors.Is(err, errReturns) {
-		t.Errorf("the error is %v, want %v", err, errReturns)
-	}
-}
-
-// unpatchable refuses patches, and says which children are applied.
-type unpatchable struct {
-	cached
-	mu      *sync.Mutex
-	applied *[]string
 }
 
 var errRefused = errors.New("refused")
-
-func (unpatchable) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
-	return errRefused
-}
-
-func (u unpatchable) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	*u.applied = append(*u.applied, o.(interface{ GetName() string }).GetName())
-	return errRefused
-}
 
 // TestNoChildBeforeALossIsMarked: while no loss can be written down, no child is created, which
 // would look older than the loss; others are applied.
@@ -261,8 +238,8 @@ func TestNoChildBeforeALossIsMarked(t *testing.T) {
 		{expand.Live{Name: "foo-z", Annotations: expand.MakePairs(map[string]string{v1.AnnotationLostAt: "2026-03-01T10:00:00Z"})}, []string{"foo-b", "foo-c"}},
 	} {
 		e := executionOn(&server{})
-		var applied []string
-		e.client = unpatchable{cached{grid: e.object.(*v1.DeploymentGrid)}, &sync.Mutex{}, &applied}
+		w := &writing{cached: e.client.(cached), apply: func(context.Context, string) error { return errRefused }}
+		e.client = w
 		e.observed.Children = []expand.Live{test.marked}
 		child := func(value string) expand.Child {
 			return expand.Children(expand.Grid{
@@ -274,9 +251,9 @@ func TestNoChildBeforeALossIsMarked(t *testing.T) {
 			expand.MarkLost{Name: "foo-a", Value: "a"},
 			expand.Apply{Child: child("b")}, expand.Apply{Child: child("c"), UID: "c-uid"},
 		})
-		slices.Sort(applied)
-		if err == nil || !slices.Equal(applied, test.want) {
-			t.Errorf("applied %v with the error %v, want %v and an error", applied, err, test.want)
+		slices.Sort(w.ended)
+		if err == nil || !slices.Equal(w.ended, test.want) {
+			t.Errorf("applied %v with the error %v, want %v and an error", w.ended, err, test.want)
 		}
 	}
 }
@@ -298,24 +275,7 @@ func TestNothingIsDoneForAGridThatGoes(t *testing.T) {
 	}
 }
 
-// emptied is an API server that deletes what is still there, and takes no status.
-type emptied struct {
-	cached
-	there bool
-}
-
-// Delete answers as the API server does to the second of two.
-func (c *emptied) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
-	if !c.there {
-		return apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, o.GetName())
-	}
-	c.there = false
-	return nil
-}
-
-// Status takes none.
-func (c *emptied) Status() client.SubResourceWriter { return noStatus{} }
-
+// noStatus takes no status.
 type noStatus struct{ client.SubResourceWriter }
 
 // Patch fails.
@@ -326,7 +286,7 @@ func (noStatus) Patch(context.Context, client.Object, client.Patch, ...client.Su
 // TestRemovalIsToldOnce: also while the cache still has the child, and if the status that is
 // written next is not taken.
 func TestRemovalIsToldOnce(t *testing.T) {
-	api := &emptied{there: true}
+	api := &deleting{status: noStatus{}}
 	recorder := events.NewFakeRecorder(10)
 	for range 2 {
 		e := executionOn(&server{grid: foo("1")})
@@ -356,7 +316,7 @@ func TestRemovalIsToldOnce(t *testing.T) {
 // so that it is not reported as lost again when the cache shows the child again.
 func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
 	e := executionOn(&server{grid: foo("1")})
-	e.client = &emptied{cached: e.client.(cached), there: true}
+	e.client = &deleting{cached: e.client.(cached)}
 	e.observed.Grid.Key = "location"
 	e.observed.Children = []expand.Live{{
 		Name: "foo-1", UID: "9", ResourceVersion: "5", Owner: "1", NodeSelector: expand.MakePairs(map[string]string{"location": "1"}),
@@ -372,20 +332,12 @@ func TestDeletedChildStandsUntilItHasGone(t *testing.T) {
 	}
 }
 
-// unanswered is an API server that deletes and does not answer.
-type unanswered struct{ *deleting }
-
-// Delete deletes.
-func (d unanswered) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
-	_ = d.deleting.Delete(ctx, o, options...)
-	return errors.New("net/http: request canceled (Client.Timeout exceeded while awaiting headers)")
-}
-
 // TestLostAnswers: a child whose deletion was not answered may be gone. Its place in the budget is
 // spent, and its replicas are kept.
 func TestLostAnswers(t *testing.T) {
 	e := executionOn(&server{grid: foo("1")})
-	e.client = unanswered{&deleting{cached: e.client.(cached), status: anyStatus{}}}
+	noAnswer := errors.New("net/http: request canceled (Client.Timeout exceeded while awaiting headers)")
+	e.client = &deleting{cached: e.client.(cached), status: anyStatus{}, answer: noAnswer}
 	e.observed.Now = time.Date(2026, 3, 1, 10, 0, 30, 0, time.UTC)
 	err := e.run(t.Context(), []expand.Step{
 		expand.Spend{Count: 1}, expand.Delete{Name: "foo-1", Value: "1", UID: "9"}, expand.Replace{Name: "foo-2", Value: "2", UID: "9", Replicas: new(int32(5))},

@@ -31,7 +31,7 @@ func TestFreeNamesAreNotReadLive(t *testing.T) {
 			return o.(*deployment).reduce(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "9"}})
 		}
 	}
-	e, step, _ := contest(metav1.ObjectMeta{}, expand.Apply{})
+	e, _, step := contest(metav1.ObjectMeta{}, expand.Apply{})
 	r := &reconciler{
 		kind: deploymentGrid(), memory: newMemory(),
 		client: reading{get: read(&inCache, new(int))}, live: reading{get: read(&inServer, &reads)},

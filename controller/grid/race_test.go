@@ -12,35 +12,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// contested is an API server that finds every child changed.
-type contested struct {
-	cached
-	applies *int
-}
-
-// Apply answers 409.
-func (c contested) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	*c.applies++
-	return apierrors.NewConflict(schema.GroupResource{Group: "apps", Resource: "deployments"}, "foo-a", errors.New("it was modified"))
-}
 
 // contest is an execution in which every apply of the child of Grid "1" is lost, and a step that
 // applies it. stands is the child as a live read returns it.
-func contest(stands metav1.ObjectMeta, s expand.Apply) (*execution, expand.Step, *int) {
+func contest(stands metav1.ObjectMeta, s expand.Apply) (*execution, *writing, expand.Step) {
 	e := executionOn(&server{child: &appsv1.Deployment{ObjectMeta: stands}})
-	applies := new(int)
-	e.client = contested{e.client.(cached), applies}
+	w := &writing{cached: e.client.(cached), apply: func(_ context.Context, name string) error {
+		return apierrors.NewConflict(schema.GroupResource{Group: "apps", Resource: "deployments"}, name, errors.New("it was modified"))
+	}}
+	e.client = w
 	setChild(e.observed, expand.Live{Name: "foo-a", UID: "9", ResourceVersion: "5", Owner: "1"})
 	o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "foo-a"}}}
 	o.SetGroupVersionKind(expand.DeploymentGrid.Child())
 	s.Child, s.UID = expand.Child{Name: "foo-a", Object: o}, "9"
-	return e, s, applies
+	return e, w, s
 }
 
 func standing(uid, owner types.UID) metav1.ObjectMeta {
@@ -53,12 +41,12 @@ func standing(uid, owner types.UID) metav1.ObjectMeta {
 
 // TestLostRacesAreRunAgainEverLater: also if a webhook always answers 409.
 func TestLostRacesAreRunAgainEverLater(t *testing.T) {
-	e, step, applies := contest(standing("9", "1"), expand.Apply{})
+	e, w, step := contest(standing("9", "1"), expand.Apply{})
 	var total time.Duration
 	for range 20 {
-		e.outrun, *applies = false, 0
-		if err := e.run(t.Context(), []expand.Step{step, step}); err != nil || !e.outrun || *applies != 2*attempts {
-			t.Fatalf("outrun %t after %d attempts, %v", e.outrun, *applies, err)
+		e.outrun, w.ended = false, nil
+		if err := e.run(t.Context(), []expand.Step{step, step}); err != nil || !e.outrun || w.done() != 2*attempts {
+			t.Fatalf("outrun %t after %d attempts, %v", e.outrun, w.done(), err)
 		}
 		pause := e.known.afterRace(e.outrun)
 		if pause <= 0 || pause > retryDelayMax {
@@ -84,14 +72,14 @@ func TestOnlyTheGridsOwnChildIsRacedFor(t *testing.T) {
 	for what, stands := range map[string]metav1.ObjectMeta{
 		"another child": standing("10", "1"), "another owner's": standing("9", "2"), "an orphan": orphan, "going": going,
 	} {
-		e, step, applies := contest(stands, expand.Apply{})
-		if err := e.run(t.Context(), []expand.Step{step}); err != nil || !e.outrun || *applies != 1 {
-			t.Errorf("%s: outrun %t after %d attempts, %v", what, e.outrun, *applies, err)
+		e, w, step := contest(stands, expand.Apply{})
+		if err := e.run(t.Context(), []expand.Step{step}); err != nil || !e.outrun || w.done() != 1 {
+			t.Errorf("%s: outrun %t after %d attempts, %v", what, e.outrun, w.done(), err)
 		}
 	}
-	e, step, applies := contest(standing("9", "1"), expand.Apply{Adopt: true})
-	e.live.(*server).grid = e.client.(contested).grid
-	if err := e.run(t.Context(), []expand.Step{step}); err != nil || !e.outrun || *applies != 1 {
-		t.Errorf("to adopt: outrun %t after %d attempts, %v", e.outrun, *applies, err)
+	e, w, step := contest(standing("9", "1"), expand.Apply{Adopt: true})
+	e.live.(*server).grid = w.grid
+	if err := e.run(t.Context(), []expand.Step{step}); err != nil || !e.outrun || w.done() != 1 {
+		t.Errorf("to adopt: outrun %t after %d attempts, %v", e.outrun, w.done(), err)
 	}
 }

@@ -11,14 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// accepting is an API server that accepts every apply, and says that we own the replicas then.
-type accepting struct{ cached }
-
-// Apply answers with the child as it is afterwards.
-func (accepting) Apply(_ context.Context, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+// accept answers an apply with the child as it is afterwards: we own the replicas then.
+func accept(o runtime.ApplyConfiguration) error {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -68,8 +64,8 @@ func TestRivalIsNamed(t *testing.T) {
 			stands.ManagedFields = []metav1.ManagedFieldsEntry{
 				fields("helm", metav1.ManagedFieldsOperationUpdate, `{"f:spec":{"f:replicas":{},"f:paused":{}}}`),
 			}
-			e, step, _ := contest(stands, test.step)
-			e.client, e.now = accepting{e.client.(contested).cached}, func() time.Time { return now }
+			e, w, step := contest(stands, test.step)
+			w.apply, e.now = func(context.Context, string) error { return nil }, func() time.Time { return now }
 			e.known.repairs["foo-a"] = test.before
 			if err := e.run(t.Context(), []expand.Step{step}); err != nil {
 				t.Fatal(err)
@@ -84,7 +80,7 @@ func TestRivalIsNamed(t *testing.T) {
 
 // TestLostRaceCountsAsRepair: a rival that is always faster is written as rarely as another one.
 func TestLostRaceCountsAsRepair(t *testing.T) {
-	e, step, _ := contest(standing("9", "1"), expand.Apply{Repair: true})
+	e, _, step := contest(standing("9", "1"), expand.Apply{Repair: true})
 	e.now = time.Now
 	if err := e.run(t.Context(), []expand.Step{step}); err != nil || len(e.known.repairs["foo-a"].Recent) != 1 {
 		t.Errorf("repairs %+v, %v", e.known.repairs, err)

@@ -34,12 +34,17 @@ func (w *writing) Apply(ctx context.Context, o kruntime.ApplyConfiguration, _ ..
 	name := o.(interface{ GetName() string }).GetName()
 	err := w.apply(ctx, name)
 	if err == nil {
-		err = (accepting{}).Apply(ctx, o)
+		err = accept(o)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = append(w.ended, name)
 	return err
+}
+
+// Patch refuses every patch.
+func (*writing) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errRefused
 }
 
 // Delete notes itself.

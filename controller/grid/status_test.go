@@ -206,7 +206,7 @@ func TestSameStatus(t *testing.T) {
 // TestStatusIsAboutTheTimeAfterTheSteps: what was assessed for the decision does not hold any more.
 func TestStatusIsAboutTheTimeAfterTheSteps(t *testing.T) {
 	e := executionOn(&server{grid: foo("1")})
-	e.client = &emptied{cached: e.client.(cached), there: true}
+	e.client = &deleting{cached: e.client.(cached)}
 	e.memory = newMemory()
 	e.observed.Grid.Key, e.observed.Memo = "location", &expand.Memo{}
 	e.observed.Children = []expand.Live{{
