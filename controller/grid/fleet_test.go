@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -155,6 +156,20 @@ func woken(t *testing.T, event func(queue)) (names []string) {
 	}
 }
 
+// changed returns what sends a handler the event of a change. An object that is nil was not there.
+func changed[T any](t *testing.T, h handler.TypedFuncs[*T, reconcile.Request], old, new *T) func(queue) {
+	return func(q queue) {
+		switch {
+		case old == nil:
+			h.Create(t.Context(), event.TypedCreateEvent[*T]{Object: new}, q)
+		case new == nil:
+			h.Delete(t.Context(), event.TypedDeleteEvent[*T]{Object: old}, q)
+		default:
+			h.Update(t.Context(), event.TypedUpdateEvent[*T]{ObjectOld: old, ObjectNew: new}, q)
+		}
+	}
+}
+
 // TestReportsWakeTheirGrid: the one that they are about now, or were.
 func TestReportsWakeTheirGrid(t *testing.T) {
 	other := web("2", nil)
@@ -171,24 +186,14 @@ func TestReportsWakeTheirGrid(t *testing.T) {
 		do   func(queue)
 		want []string
 	}{
-		{"new", func(q queue) {
-			h.Create(t.Context(), event.TypedCreateEvent[*v1alpha1.GridReport]{Object: of("hub/1", "1")}, q)
-		}, []string{"default/web"}},
+		{"new", changed(t, h, nil, of("hub/1", "1")), []string{"default/web"}},
 		{"there at the start", func(q queue) {
 			h.Create(t.Context(), event.TypedCreateEvent[*v1alpha1.GridReport]{Object: of("hub/1", "1"), IsInInitialList: true}, q)
 		}, nil},
-		{"changed", func(q queue) {
-			h.Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.GridReport]{ObjectOld: of("hub/1", "1"), ObjectNew: of("hub/2", "2")}, q)
-		}, []string{"default/other", "default/web"}},
-		{"not changed", func(q queue) {
-			h.Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.GridReport]{ObjectOld: of("hub/1", "1"), ObjectNew: of("hub/1", "1")}, q)
-		}, nil},
-		{"gone", func(q queue) {
-			h.Delete(t.Context(), event.TypedDeleteEvent[*v1alpha1.GridReport]{Object: of("hub/2", "1")}, q)
-		}, []string{"default/other"}},
-		{"about no Grid", func(q queue) {
-			h.Delete(t.Context(), event.TypedDeleteEvent[*v1alpha1.GridReport]{Object: of("hub", "1")}, q)
-		}, nil},
+		{"changed", changed(t, h, of("hub/1", "1"), of("hub/2", "2")), []string{"default/other", "default/web"}},
+		{"not changed", changed(t, h, of("hub/1", "1"), of("hub/1", "1")), nil},
+		{"gone", changed(t, h, of("hub/2", "1"), nil), []string{"default/other"}},
+		{"about no Grid", changed(t, h, of("hub", "1"), nil), nil},
 	} {
 		if d := cmp.Diff(c.want, woken(t, c.do)); d != "" {
 			t.Errorf("%s (-want +got)\n%s", c.what, d)
@@ -224,17 +229,7 @@ func TestClustersWakeTheirGrids(t *testing.T) {
 		{"new", nil, two, []string{"default/a", "default/b"}},
 		{"gone", two, nil, []string{"default/a", "default/b"}},
 	} {
-		got := woken(t, func(q queue) {
-			switch {
-			case c.old == nil:
-				h.Create(t.Context(), event.TypedCreateEvent[*v1alpha1.FleetCluster]{Object: c.new}, q)
-			case c.new == nil:
-				h.Delete(t.Context(), event.TypedDeleteEvent[*v1alpha1.FleetCluster]{Object: c.old}, q)
-			default:
-				h.Update(t.Context(), event.TypedUpdateEvent[*v1alpha1.FleetCluster]{ObjectOld: c.old, ObjectNew: c.new}, q)
-			}
-		})
-		if d := cmp.Diff(c.want, got); d != "" {
+		if d := cmp.Diff(c.want, woken(t, changed(t, h, c.old, c.new))); d != "" {
 			t.Errorf("%s (-want +got)\n%s", c.what, d)
 		}
 	}
@@ -264,9 +259,11 @@ func TestReportsInTheCacheAreSmall(t *testing.T) {
 		}
 		return string(text)
 	}
+	size := strconv.Itoa(r.Spec.Size())
 	for range 2 { // a cache can ask again
-		if text := kept(r); len(text) > 3000 || len(r.Spec.Status.Units) > 0 || r.Spec.Problem.Reason != "NameCollision" || r.Annotations[v1alpha1.AnnotationReportBytes] == "" {
-			t.Errorf("of one that is too large %d bytes are kept, %d rows, annotations %v", len(text), len(r.Spec.Status.Units), r.Annotations)
+		if text := kept(r); len(text) > 3000 || len(r.Spec.Status.Units) > 0 || r.Spec.Problem.Reason != "NameCollision" ||
+			r.Annotations[v1alpha1.AnnotationReportBytes] != size {
+			t.Errorf("of one with %s bytes %d are kept, %d rows, annotations %v", size, len(text), len(r.Spec.Status.Units), r.Annotations)
 		}
 	}
 	r.Annotations = map[string]string{"large": large}
@@ -338,18 +335,4 @@ func (c childless) List(ctx context.Context, list client.ObjectList, options ...
 		return nil
 	}
 	return c.Client.List(ctx, list, options...)
-}
-
-// TestLargeReport: of a report that is too large, the cache keeps how large it is; it says nothing
-// about the Grid.
-func TestLargeReport(t *testing.T) {
-	r := gridReport("fleet-west", "web", "hub/1", 1)
-	r.Spec.States = map[string]v1.State{"a": {JSON: fmt.Appendf(nil, `{"text":%q}`, strings.Repeat("x", v1alpha1.MaxReport))}}
-	want := strconv.Itoa(r.Spec.Size())
-	for range 2 { // a cache can do it twice
-		trimReport(r)
-		if got := r.Annotations[v1alpha1.AnnotationReportBytes]; got != want || r.Spec.Size() > 1000 {
-			t.Errorf("it has %d bytes, and the annotation %q, want %s", r.Spec.Size(), got, want)
-		}
-	}
 }

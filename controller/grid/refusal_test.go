@@ -81,25 +81,29 @@ func TestRefusal(t *testing.T) {
 }
 
 // TestForbidden: which refusals may end without a change of the child, so that any change of the
-// Grid has them retried.
+// Grid has them retried, and which are about rights, in the words of a real API server whose
+// authorizer refuses; integration/grids has it restarted.
 func TestForbidden(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	const right = `User "system:serviceaccount:gridproxy:grid-controller" cannot patch resource "deployments" in API group "apps" in the namespace "default"`
 	policy := apierrors.NewForbidden(deployments, "web", errors.New("ValidatingAdmissionPolicy 'p' denied request: no"))
 	policy.ErrStatus.Code, policy.ErrStatus.Reason = 422, metav1.StatusReasonInvalid
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", field.ErrorList{field.Required(field.NewPath("spec"), "")})
 	for _, c := range []struct {
-		what string
-		err  error
-		want bool
+		what              string
+		err               error
+		forbidden, rights bool
 	}{
-		{"a quota", apierrors.NewForbidden(deployments, "web", errors.New("exceeded quota")), true},
-		{"a policy, with 422", policy, true},
-		{"a webhook, with 400", apierrors.NewBadRequest(`admission webhook "w.example.com" denied the request without explanation`), true},
-		{"validation", invalid, false},
-		{"no answer", errors.New("connection refused"), false},
+		{"a quota", apierrors.NewForbidden(deployments, "web", errors.New("exceeded quota: pods, requested: 2")), true, false},
+		{"a policy, with 422", policy, true, false},
+		{"a webhook, with 400", apierrors.NewBadRequest(`admission webhook "w.example.com" denied the request without explanation`), true, false},
+		{"a right", apierrors.NewForbidden(deployments, "web", errors.New(right)), true, true},
+		{"validation", invalid, false, false},
+		{"no answer", errors.New("connection refused"), false, false},
 	} {
-		if got := forbidden(fmt.Errorf("applying: %w", c.err)); got != c.want {
-			t.Errorf("%s: forbidden is %t, want %t", c.what, got, c.want)
+		err := fmt.Errorf("applying: %w", c.err)
+		if forbidden(err) != c.forbidden || lacksRight(err) != c.rights {
+			t.Errorf("%s: forbidden is %t, want %t; a right is missing: %t, want %t", c.what, forbidden(err), c.forbidden, lacksRight(err), c.rights)
 		}
 	}
 }
@@ -109,16 +113,5 @@ func TestAnswersAreBounded(t *testing.T) {
 	problem := refusal(apierrors.NewBadRequest(strings.Repeat("x", 1<<20)), true)
 	if n := len(problem.Message); n > answerMax+200 || !strings.HasSuffix(problem.Message, "it is retried after pauses of 10s to 10m") {
 		t.Errorf("%d bytes are kept: ...%s", n, problem.Message[n-100:])
-	}
-}
-
-// TestRights: the words of a real API server whose authorizer refuses; integration/grids has it
-// restarted.
-func TestRights(t *testing.T) {
-	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
-	denied := apierrors.NewForbidden(deployments, "web", errors.New(`User "system:serviceaccount:gridproxy:grid-controller" cannot patch resource "deployments" in API group "apps" in the namespace "default"`))
-	quota := apierrors.NewForbidden(deployments, "web", errors.New("exceeded quota: pods, requested: 2"))
-	if !lacksRight(fmt.Errorf("applying: %w", denied)) || lacksRight(quota) {
-		t.Error("a right that is missing and a quota are not told apart")
 	}
 }
