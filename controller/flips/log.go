@@ -54,13 +54,11 @@ type Admission struct {
 }
 
 // Next returns when the first refused value may be brought; zero if none is refused.
-func (a Admission) Next() (next time.Time) {
-	for _, until := range a.Refused {
-		if next.IsZero() || until.Before(next) {
-			next = until
-		}
+func (a Admission) Next() time.Time {
+	if len(a.Refused) == 0 {
+		return time.Time{}
 	}
-	return next
+	return slices.MinFunc(slices.Collect(maps.Values(a.Refused)), time.Time.Compare)
 }
 
 // Admit decides which new values of a key make a unit. fresh has the Nodes that carry each of them,

@@ -41,8 +41,8 @@ type Config struct {
 // Add adds the controllers of the three Grids to a manager that has CacheOptions and Scheme. The
 // CRDs must be there.
 func Add(ctx context.Context, m manager.Manager, c Config) error {
-	if err := addNodeIndex(ctx, m.GetFieldIndexer()); err != nil {
-		return err
+	if err := m.GetFieldIndexer().IndexField(ctx, &corev1.Node{}, indexKey, nodeKeys); err != nil {
+		return fmt.Errorf("indexing the cache of Nodes: %w", err)
 	}
 	if c.Fleet {
 		if err := addFleetIndexes(ctx, m.GetFieldIndexer()); err != nil {

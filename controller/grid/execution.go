@@ -34,7 +34,7 @@ type execution struct {
 	removed int                   // children of lost units that were deleted and needed a place in the budget
 
 	until  time.Time // no step begins after that
-	asking sync.Once // reads the Grid live
+	asking sync.Once // reads the Grid live, once in an execution
 	alive  error     // what came of it; nil: it is the same and not being deleted
 
 	// mu guards what follows, known, and in observed Children and Occupants, while children are
@@ -146,8 +146,9 @@ func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fiel
 // question have the right owners.
 func (e *execution) prepare(ctx context.Context, s expand.Apply) error {
 	if s.Adopt {
-		if err := e.stillThere(ctx); err != nil {
-			return fmt.Errorf("adopting %s: %w", e.child(s.Child.Name), err)
+		// Children may not be adopted on the word of a cache.
+		if e.asking.Do(func() { _, e.alive = e.ask(ctx, e.live) }); e.alive != nil {
+			return fmt.Errorf("adopting %s: %w", e.child(s.Child.Name), e.alive)
 		}
 	}
 	if len(s.TakeOver) > 0 {
@@ -250,13 +251,6 @@ func (e *execution) ask(ctx context.Context, from client.Reader) (now client.Obj
 		err = errGoing
 	}
 	return now, err
-}
-
-// stillThere reads the Grid live, once in an execution: children may not be adopted on the word of
-// a cache.
-func (e *execution) stillThere(ctx context.Context) error {
-	e.asking.Do(func() { _, e.alive = e.ask(ctx, e.live) })
-	return e.alive
 }
 
 // take puts an object that a write returned into the observed state, and remembers it until the

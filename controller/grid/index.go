@@ -8,7 +8,6 @@ import (
 	"gridproxy/controller/grid/expand"
 	"gridproxy/topology"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,13 +28,6 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer, k kind) error 
 	}
 	if err != nil {
 		return fmt.Errorf("indexing the cache of %ss: %w", k.name, err)
-	}
-	return nil
-}
-
-func addNodeIndex(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &corev1.Node{}, indexKey, nodeKeys); err != nil {
-		return fmt.Errorf("indexing the cache of Nodes: %w", err)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func Children(g Grid, values []string, live map[string]*Live) []Child {
 
 // allMade makes the children that Children returns, and reuses those that memo has.
 func allMade(g Grid, values []string, live map[string]*Live, memo *Memo) []*made {
-	all := newTemplates(g)
+	all := &templates{grid: g, decoded: map[string]decoded{}}
 	memo.about(g, len(values))
 	if g.Kind == ServiceGrid {
 		return []*made{{child: service(g, all)}}

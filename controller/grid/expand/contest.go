@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -89,10 +90,7 @@ func (u *unit) contestRecheck(now time.Time) time.Time {
 }
 
 func (u *unit) contestMessage() string {
-	who := u.repairs.Rivals
-	if who == "" {
-		who = "it is not known which"
-	}
+	who := cmp.Or(u.repairs.Rivals, "it is not known which")
 	return fmt.Sprintf("another client keeps changing or deleting %s %s: %s; it is repaired after pauses of up to %s; "+
 		"stop that client, or take these fields out of the Grid's template", u.kind(), u.Name, who, repairDelayMax)
 }

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -45,10 +46,7 @@ func (h hold) on() bool { return 2*h.lost > h.of && (h.lost >= 2 || h.before) }
 func (a *assessment) lossOf(u *unit) *loss {
 	l := &loss{since: clockOf(u.live)}
 	l.released = a.releases.Allow(u.Value, l.since)
-	from := l.since
-	if from.IsZero() {
-		from = a.second()
-	}
+	from := cmp.Or(l.since, a.second())
 	remedy := fmt.Sprintf("to delete it, add %s to the Grid's annotation %s", removal.Entry(u.Value, from), v1.AnnotationAllowRemoval)
 	if u.Problem != nil {
 		l.stays = "it has no usable template: " + u.Problem.Message

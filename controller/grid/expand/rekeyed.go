@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -122,11 +123,7 @@ func (a *assessment) firstLoss() (first time.Time) {
 		if _, never := a.graceOf(u, false); never != "" {
 			continue
 		}
-		since := clockOf(u.live)
-		if since.IsZero() {
-			since = a.second()
-		}
-		first = sooner(first, since)
+		first = sooner(first, cmp.Or(clockOf(u.live), a.second()))
 	}
 	return first
 }

@@ -21,8 +21,6 @@ type decoded struct {
 	problem *Problem
 }
 
-func newTemplates(g Grid) *templates { return &templates{grid: g, decoded: map[string]decoded{}} }
-
 // sharedLabels returns the labels of all children: the Grid's and ours, in a map of their own
 // (B-04), and ours win. Labels of tools that prune stay with the Grid. Do not change the map: it
 // is shared, since a Grid may have many labels and thousands of children.

@@ -1,6 +1,7 @@
 package expand
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -65,10 +66,7 @@ func (g Grid) ownershipOf(l *Live) ownership {
 // annotation, the nodeSelector (SuperEdge's children have no annotation), the name itself. The
 // key is the child's own, because the Grid's may have been edited since.
 func ValueOf(g Grid, l Live) string {
-	key := l.Annotations.Get(v1.AnnotationKey)
-	if key == "" {
-		key = l.Labels.Get(v1.LabelKey)
-	}
+	key := cmp.Or(l.Annotations.Get(v1.AnnotationKey), l.Labels.Get(v1.LabelKey))
 	if key == topology.LabelValue(g.Key) {
 		key = g.Key
 	}
@@ -130,10 +128,7 @@ func (u *unit) staysHeadless() bool {
 func (u *unit) collision() *Problem {
 	whose := fmt.Sprintf("has no label %s=%s", v1.LabelSelector, u.grid.selector())
 	if u.live.Owner != "" {
-		whose = "has another controller, " + u.live.OwnerName
-		if u.live.OwnerName == "" {
-			whose += string(u.live.Owner)
-		}
+		whose = "has another controller, " + cmp.Or(u.live.OwnerName, string(u.live.Owner))
 	}
 	remedy := "rename it, or give the Grid another name, or delete it with --cascade=orphan, which leaves its Pods"
 	if u.live.Owner == "" {
