@@ -8,39 +8,20 @@ import (
 	"gridproxy/controller/api/site/v1alpha2"
 )
 
-// kept is all labels that Nodes keep, and how that is reported.
-type kept map[labelPair]*nodeSample
+// kept is all labels that Nodes keep, with these Nodes, and how that is reported.
+type kept map[labelPair]*sample
 
 // labelPair is the key and the value of a label that Nodes keep.
 type labelPair struct{ key, value string }
 
-// nodeSample is how many Nodes keep a label, and the first ones by name.
-type nodeSample struct {
-	count int
-	shown []string
-}
-
-// String names the Nodes.
-func (k *nodeSample) String() string {
-	noun := "the Node "
-	if k.count > 1 {
-		noun = "the Nodes "
-	}
-	return noun + andMore(k.shown, k.count)
-}
-
-// add adds a Node. Nodes come sorted by name.
 func (k kept) add(node string, labels map[string]string) {
 	for key, value := range labels {
 		of := k[labelPair{key, value}]
 		if of == nil {
-			of = &nodeSample{}
+			of = &sample{}
 			k[labelPair{key, value}] = of
 		}
-		of.count++
-		if len(of.shown) < shownNodesMax {
-			of.shown = append(of.shown, node)
-		}
+		of.add(node)
 	}
 }
 
@@ -55,9 +36,12 @@ func (k kept) sorted() []labelPair {
 // summary alone.
 func (k kept) report(units map[string]*unit, groups map[string]*group, uses *Uses, summary *Summary) {
 	for _, label := range k.sorted() {
-		nodes := k[label]
-		says := fmt.Sprintf("the label %s=%s stays on %s though nothing sets it any more, because %s; to remove it: ",
-			label.key, label.value, nodes, uses.why(label.key))
+		nodes, noun := k[label], "Node"
+		if nodes.count > 1 {
+			noun = "Nodes"
+		}
+		says := fmt.Sprintf("the label %s=%s stays on the %s %s though nothing sets it any more, because %s; to remove it: ",
+			label.key, label.value, noun, nodes, uses.why(label.key))
 		if g := groups[label.key]; g != nil {
 			g.report.add(v1alpha2.ConditionInUse, reasonLabelKept, says+remedy(g.leaving(), "nodegroup "+g.Name, label.key))
 		}

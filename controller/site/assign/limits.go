@@ -9,9 +9,8 @@ const (
 
 // Limits of one message.
 const (
-	shownNodesMax    = 3
 	shownFindingsMax = 5
-	shownUsersMax    = 3 // of a key
+	shownNamesMax    = 3 // of Nodes that keep a label, or of users of a key
 )
 
 // MaxAnnotation is how many bytes of the annotation topologyKeys are read. A longer one is

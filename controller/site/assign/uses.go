@@ -10,32 +10,45 @@ import (
 
 // Uses are the Grids and Services that name label keys of Nodes: Grids in spec.gridUniqKey,
 // Services in the annotation topologyKeys. A nil *Uses means that they could not be read.
-type Uses struct{ byKey map[string]*users }
+type Uses struct{ byKey map[string]*sample }
 
-// users are the users of one key. shown are the first ones, sorted.
-type users struct {
+// sample is how many objects there are, and the names of the first ones, sorted.
+type sample struct {
 	count int
 	shown []string
 }
 
+func (s *sample) add(name string) {
+	s.count++
+	if len(s.shown) == shownNamesMax && name > s.shown[shownNamesMax-1] {
+		return
+	}
+	i, _ := slices.BinarySearch(s.shown, name)
+	s.shown = slices.Insert(s.shown, i, name)
+	s.shown = s.shown[:min(len(s.shown), shownNamesMax)]
+}
+
+// String returns the first names, and how many more there are.
+func (s *sample) String() string {
+	text := strings.Join(s.shown, ", ")
+	if s.count > len(s.shown) {
+		text += fmt.Sprintf(" and %d more", s.count-len(s.shown))
+	}
+	return text
+}
+
 // NewUses returns Uses that name no key.
-func NewUses() *Uses { return &Uses{byKey: map[string]*users{}} }
+func NewUses() *Uses { return &Uses{byKey: map[string]*sample{}} }
 
 // Add adds a user of a key, for example "Service shop/web". Which users a message names does not
 // depend on the order of the calls.
 func (u *Uses) Add(key, user string) {
 	of := u.byKey[key]
 	if of == nil {
-		of = &users{}
+		of = &sample{}
 		u.byKey[key] = of
 	}
-	of.count++
-	if len(of.shown) == shownUsersMax && user > of.shown[shownUsersMax-1] {
-		return
-	}
-	i, _ := slices.BinarySearch(of.shown, user)
-	of.shown = slices.Insert(of.shown, i, user)
-	of.shown = of.shown[:min(len(of.shown), shownUsersMax)]
+	of.add(user)
 }
 
 // MayName reports whether an object names the key, or is not known not to.
@@ -51,16 +64,7 @@ func (u *Uses) why(key string) string {
 	if of.count > 1 {
 		verb = "name"
 	}
-	return fmt.Sprintf("%s %s the key %s", andMore(of.shown, of.count), verb, key)
-}
-
-// andMore returns in words the first names of a number of objects, and how many more there are.
-func andMore(first []string, of int) string {
-	text := strings.Join(first, ", ")
-	if of > len(first) {
-		text += fmt.Sprintf(" and %d more", of-len(first))
-	}
-	return text
+	return fmt.Sprintf("%s %s the key %s", of, verb, key)
 }
 
 // NamedKeys are the label keys that one object names.
