@@ -108,7 +108,6 @@ func (r *reduced[T, P]) MarshalJSON() ([]byte, error) {
 	return nil, fmt.Errorf("writing %s/%s: only a part of it was kept", r.Namespace, r.Name)
 }
 
-// reduce keeps of an object what is read.
 func (r *reduced[T, P]) reduce(o P) error {
 	l, err := live(o)
 	if err != nil {

@@ -82,7 +82,6 @@ func (e *execution) step(ctx context.Context, s expand.Step) error {
 	}
 }
 
-// apply makes a child by server-side apply.
 func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	owners := e.owners(ctx, s)
 	if err := e.prepare(ctx, s); err != nil {

@@ -54,7 +54,6 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// observe updates the metrics from a Grid's status.
 func (m *Metrics) observe(g expand.Grid, s v1.WorkloadGridStatus) {
 	var misplaced, held float64
 	for _, u := range s.Units {
@@ -71,7 +70,6 @@ func (m *Metrics) observe(g expand.Grid, s v1.WorkloadGridStatus) {
 	m.held.With(of).Set(held)
 }
 
-// forget drops a Grid that has gone.
 func (m *Metrics) forget(k expand.Kind, name types.NamespacedName) {
 	for _, g := range []*prometheus.GaugeVec{m.unitsLost, m.unitsFailed, m.unitsOffline, m.misplaced, m.held} {
 		g.Delete(gridLabels(k, name))
@@ -82,7 +80,6 @@ func gridLabels(k expand.Kind, name types.NamespacedName) prometheus.Labels {
 	return prometheus.Labels{"kind": string(k), "namespace": name.Namespace, "name": name.Name}
 }
 
-// stepped counts a step that was executed.
 func (m *Metrics) stepped(k expand.Kind, s expand.Step, err error) {
 	result := "success"
 	if err != nil {

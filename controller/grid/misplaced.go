@@ -241,7 +241,6 @@ func (m *misplaced) search(ctx context.Context, w *watched, observed expand.Obse
 	return nil
 }
 
-// rouse requests the reconcile of a Grid.
 func (w *watched) rouse(ctx context.Context, grid types.NamespacedName) {
 	o := w.kind.newGrid()
 	o.SetNamespace(grid.Namespace)

@@ -95,7 +95,6 @@ func (r *retries) due(blocked map[string]bool, now time.Time) (children []string
 	return children
 }
 
-// children returns the children with a text, sorted.
 func (r *retries) children(text string) (children []string) {
 	for child, has := range r.texts {
 		if has == text {
@@ -143,7 +142,7 @@ func (r *retries) wait(now time.Time) (shortest time.Duration) {
 	return shortest
 }
 
-// see notes the version of a Grid.
+// see notes the version of a Grid, and ends pauses if it is another one.
 func (r *remembered) see(version string) {
 	if r.version != version {
 		r.retries.endPauses()

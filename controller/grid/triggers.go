@@ -36,7 +36,6 @@ func wishVersion(o client.Object) string {
 		o.GetUID(), o.GetGeneration(), o.GetDeletionTimestamp() != nil, o.GetLabels(), o.GetAnnotations())
 }
 
-// changeHandler handles the changes of objects of one type.
 type changeHandler[T client.Object] = handler.TypedFuncs[T, reconcile.Request]
 
 // onChange calls do with an object before and after each change. One of the two is empty if the
@@ -120,7 +119,6 @@ func changedKeys(old, new map[string]string) []string {
 	return keys
 }
 
-// wakeByKey queues the Grids of a kind that form units by one of some keys.
 func (r *reconciler) wakeByKey(ctx context.Context, _ string, keys []string, q queue) {
 	for _, grid := range byKeys(ctx, r.client, r.kind, keys) {
 		q.Add(reconcile.Request{NamespacedName: grid})

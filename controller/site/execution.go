@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// execution executes one Plan.
 type execution struct {
 	*reconciler
 	stale map[types.UID]bool // objects that are not what was last written to them
@@ -213,7 +212,6 @@ func (e *execution) patchNode(ctx context.Context, s *assign.NodeStep, patch map
 	return err
 }
 
-// object writes to a unit or group.
 func (e *execution) object(ctx context.Context, s assign.Patch, o client.Object) error {
 	o.SetName(s.Name)
 	err := e.mainAndStatus(ctx, s, o)

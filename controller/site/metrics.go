@@ -62,7 +62,6 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// wrote counts a write to an object of a kind.
 func (m *Metrics) wrote(kind string, err error) {
 	result := "success"
 	if err != nil {

@@ -146,7 +146,6 @@ func (u *uses) released(s *useSource, before, after any) {
 	}
 }
 
-// add adds all objects of a kind.
 func (u *uses) add(ctx context.Context, s *useSource, all *assign.Uses, last map[types.UID][]string) error {
 	list := s.list()
 	if err := u.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

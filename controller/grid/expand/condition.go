@@ -61,7 +61,6 @@ func tallyOf(rows []v1.UnitStatus) tally {
 	return t
 }
 
-// groups returns all groups, always in the same order.
 func (t *tally) groups() [6]*group {
 	return [...]*group{&t.ready, &t.progressing, &t.failed, &t.lost, &t.offline, &t.stale}
 }

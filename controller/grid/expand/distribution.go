@@ -107,7 +107,6 @@ func (d distribution) states() map[string]v1.State {
 	return all
 }
 
-// standing returns the names of the members with this standing.
 func (d distribution) standing(s standing) (names []string) {
 	for i := range d.members {
 		if d.members[i].standing == s {

@@ -28,7 +28,6 @@ func Decide(observed Observed) Plan {
 	return d.plan
 }
 
-// decision is one call of Decide.
 type decision struct {
 	Observed
 	plan Plan

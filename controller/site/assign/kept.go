@@ -11,7 +11,6 @@ import (
 // kept is all labels that Nodes keep, with these Nodes, and how that is reported.
 type kept map[labelPair]*sample
 
-// labelPair is the key and the value of a label that Nodes keep.
 type labelPair struct{ key, value string }
 
 func (k kept) add(node string, labels map[string]string) {
@@ -59,7 +58,6 @@ func (k kept) report(units map[string]*unit, groups map[string]*group, uses *Use
 	}
 }
 
-// reasonLabelKept is the reason of the condition InUse.
 const reasonLabelKept = "LabelKept"
 
 // remedy returns the command that lets a kept label go. It annotates the Nodes if the object is

@@ -167,7 +167,6 @@ func (s side) drop(want map[string]string) map[string]string {
 	return out
 }
 
-// leaving adds the keys that will go.
 func (s side) leaving(want, drop map[string]string, into sets.Set[string]) {
 	for key := range drop {
 		into.Insert(key)

@@ -48,7 +48,6 @@ func (n *Node) record(thing string) string {
 // isOurs reports whether a unit has set the taint with this key:effect, or the restricted label.
 func (n *Node) isOurs(thing string) bool { return n.record(thing) != "" }
 
-// isKept reports whether the label is recorded as kept.
 func (n *Node) isKept(key string) bool {
 	if restricted(key) {
 		return n.record(key) == v1alpha2.RecordKept
