@@ -100,7 +100,8 @@ func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	r := m.grids[name]
 	if r == nil || r.uid != uid {
 		r = &remembered{
-			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{}, taken: map[string]bool{}, deleted: map[string]types.UID{}, kept: map[string]*int32{},
+			uid: uid, applied: map[string]expand.Applied{}, repairs: map[string]expand.Repairs{}, answers: map[string]answer{},
+			taken: map[string]bool{}, deleted: map[string]types.UID{}, kept: map[string]*int32{},
 			retries: retries{texts: map[string]string{}, groups: map[string]*retryGroup{}}, misplaced: map[types.UID]expand.Pod{},
 		}
 		m.grids[name] = r

@@ -65,7 +65,9 @@ func checkWorkload(spec map[string]any, where string) *Mistake {
 			return &Mistake{ReasonInvalidTemplate, wrong, "write it as in a Deployment or StatefulSet"}
 		}
 	}
-	for _, path := range [][]string{{"template", "spec", "nodeSelector"}, {"template", "metadata"}, {"template", "metadata", "labels"}, {"selector", "matchLabels"}} {
+	for _, path := range [][]string{
+		{"template", "spec", "nodeSelector"}, {"template", "metadata"}, {"template", "metadata", "labels"}, {"selector", "matchLabels"},
+	} {
 		value, found := ObjectAt(spec, path[:len(path)-1]...)[path[len(path)-1]]
 		if _, ok := value.(map[string]any); found && !ok {
 			wrong := fmt.Sprintf("%s.%s is not an object", where, strings.Join(path, "."))

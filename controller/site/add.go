@@ -69,10 +69,11 @@ func Add(m manager.Manager, c Config) error {
 	if err != nil {
 		return fmt.Errorf("making the controller of NodeUnits and NodeGroups: %w", err)
 	}
+	matters := predicate.TypedPredicate[*corev1.Node](predicate.TypedFuncs[*corev1.Node]{UpdateFunc: r.nodes.matters})
 	for _, s := range []source.Source{
 		source.Kind(m.GetCache(), &v1alpha2.NodeUnit{}, all[*v1alpha2.NodeUnit]()),
 		source.Kind(m.GetCache(), &v1alpha2.NodeGroup{}, all[*v1alpha2.NodeGroup]()),
-		source.Kind(m.GetCache(), &corev1.Node{}, all[*corev1.Node](), predicate.TypedPredicate[*corev1.Node](predicate.TypedFuncs[*corev1.Node]{UpdateFunc: r.nodes.matters})),
+		source.Kind(m.GetCache(), &corev1.Node{}, all[*corev1.Node](), matters),
 		source.Channel(uses.wake, all[client.Object]()),
 	} {
 		if err := built.Watch(s); err != nil {

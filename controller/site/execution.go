@@ -123,7 +123,8 @@ func (e *execution) disclaim(ctx context.Context, s *assign.NodeStep) error {
 	if at < 0 {
 		return nil
 	}
-	patch := fmt.Appendf(nil, `[{"op": "replace", "path": "/metadata/resourceVersion", "value": %q}, {"op": "remove", "path": "/metadata/managedFields/%d"}]`, n.ResourceVersion, at)
+	patch := fmt.Appendf(nil, `[{"op": "replace", "path": "/metadata/resourceVersion", "value": %q}, {"op": "remove", "path": "/metadata/managedFields/%d"}]`,
+		n.ResourceVersion, at)
 	err := e.client.Patch(ctx, n, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(assign.Manager))
 	if err == nil {
 		e.written.Wrote(n, e.now())
@@ -179,7 +180,8 @@ func (e *execution) recordTaints(ctx context.Context, s *assign.NodeStep) error 
 	}
 	err := e.patchNode(ctx, s, map[string]any{"metadata": map[string]any{"uid": s.UID, "annotations": map[string]any{v1alpha2.AnnotationTaints: record}}})
 	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
-		log.FromContext(ctx).Info("the Node has no room for an annotation that only an earlier release reads", "node", s.Name, "annotation", v1alpha2.AnnotationTaints)
+		log.FromContext(ctx).Info("the Node has no room for an annotation that only an earlier release reads",
+			"node", s.Name, "annotation", v1alpha2.AnnotationTaints)
 		return nil
 	}
 	return err

@@ -130,7 +130,8 @@ func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 // other one would be an Event.
 func reasonOf(reported string) string {
 	switch reported {
-	case "", "Deleting", "Creating", "Applying", "RollingOut", ReasonEmpty, ReasonInvalidKey, ReasonMissingTemplate, ReasonInvalidTemplate, ReasonNameCollision, ReasonRefused, ReasonImmutableField,
+	case "", "Deleting", "Creating", "Applying", "RollingOut",
+		ReasonEmpty, ReasonInvalidKey, ReasonMissingTemplate, ReasonInvalidTemplate, ReasonNameCollision, ReasonRefused, ReasonImmutableField,
 		ReasonStalled, ReasonTooManyUnits, ReasonPaused, ReasonChildPaused, ReasonContested, ReasonUnitLost, ReasonNodesNotReady:
 		return reported
 	}

@@ -52,7 +52,8 @@ const (
 // server's, or describe what it would answer.
 func Immutable(words string) *Problem {
 	return &Problem{ReasonImmutableField, fmt.Sprintf("the API server does not allow this change of an existing object: %s; revert the change, "+
-		"delete the object with --cascade=orphan, which leaves its Pods, or allow its replacement with the Grid's annotation %s: Recreate", words, v1.AnnotationOnImmutableChange)}
+		"delete the object with --cascade=orphan, which leaves its Pods, or allow its replacement with the Grid's annotation %s: Recreate",
+		words, v1.AnnotationOnImmutableChange)}
 }
 
 // Failure is one problem, and the units that have it.

@@ -52,7 +52,8 @@ type decision struct {
 
 func newDecision(observed Observed) *decision {
 	d := &decision{
-		Observed: observed, edits: map[string]edit{}, keeps: map[string]map[string]string{}, leaves: newGone(), unrecorded: sets.New[string](), written: sets.New[string](),
+		Observed: observed, edits: map[string]edit{}, keeps: map[string]map[string]string{}, leaves: newGone(),
+		unrecorded: sets.New[string](), written: sets.New[string](),
 		nodeByName: map[string]*Node{}, unitByName: map[string]*unit{}, groupByName: map[string]*group{},
 	}
 	for i := range observed.Nodes {

@@ -49,7 +49,8 @@ func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone)
 		step.Restricted = restrict.patch
 		leaves.labels.Insert(slices.Collect(maps.Keys(restrict.patch))...)
 	}
-	if step.Apply == nil && len(step.Drop.Labels)+len(step.Drop.Annotations)+len(step.Restricted) == 0 && step.Taints == nil && step.TaintRecord == nil && !step.Overclaims {
+	if step.Apply == nil && len(step.Drop.Labels)+len(step.Drop.Annotations)+len(step.Restricted) == 0 &&
+		step.Taints == nil && step.TaintRecord == nil && !step.Overclaims {
 		return nil, restrict.foreign
 	}
 	return &step, restrict.foreign

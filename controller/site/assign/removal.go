@@ -95,6 +95,11 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 	g.removals = slices.DeleteFunc(slices.Clone(g.Status.Removals), func(o v1alpha2.Removal) bool { return !r.counts(o) })
 	left, next := removal.Left(budget.Of(own), spentOf(g.removals), r.now)
 	slices.SortFunc(lost, func(a, b candidate) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.Name, b.Name)) })
+	hasPlace := func(u candidate) bool {
+		return slices.ContainsFunc(g.Status.Removals, func(o v1alpha2.Removal) bool {
+			return o.Unit == u.Name && r.counts(o) && !o.At.Time.Before(u.since)
+		})
+	}
 	var waiting []candidate
 	for _, u := range lost {
 		released := releases.Allow(u.Name, u.since)
@@ -102,7 +107,7 @@ func (r *removals) remove(g *group, lost []candidate, releases removal.Releases,
 		case u.due.IsZero() || held && !released:
 		case r.now.Before(u.due):
 			r.plan.recheckAt(u.due, r.now)
-		case released || slices.ContainsFunc(g.Status.Removals, func(o v1alpha2.Removal) bool { return o.Unit == u.Name && r.counts(o) && !o.At.Time.Before(u.since) }):
+		case released || hasPlace(u):
 			r.plan.Delete = append(r.plan.Delete, Delete{
 				Name: u.Name, UID: u.UID, ResourceVersion: u.ResourceVersion, Labels: u.Spec.Selector.MatchLabels,
 			})
