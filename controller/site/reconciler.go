@@ -11,6 +11,7 @@ import (
 	"gridproxy/controller/api/site/v1alpha2"
 	"gridproxy/controller/flips"
 	"gridproxy/controller/removal"
+	"gridproxy/controller/retry"
 	"gridproxy/controller/site/assign"
 	"gridproxy/controller/written"
 	"gridproxy/topology/excerpt"
@@ -95,8 +96,8 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if e.again.Load() {
 		return reconcile.Result{RequeueAfter: cacheDelay}, nil
 	}
-	if observed.Uses == nil && (plan.Recheck == 0 || plan.Recheck > usesPeriod) {
-		plan.Recheck = usesPeriod
+	if observed.Uses == nil {
+		plan.Recheck = retry.Earlier(plan.Recheck, usesPeriod)
 	}
 	return reconcile.Result{RequeueAfter: plan.Recheck}, nil
 }

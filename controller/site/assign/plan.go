@@ -5,6 +5,7 @@ import (
 
 	"gridproxy/controller/api/site/v1alpha2"
 	"gridproxy/controller/flips"
+	"gridproxy/controller/retry"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -90,11 +91,8 @@ type Refused struct {
 
 // recheckAt requests that the decision is repeated at a time; zero means never.
 func (p *Plan) recheckAt(at, now time.Time) {
-	if at.IsZero() {
-		return
-	}
-	if left := max(at.Sub(now), time.Nanosecond); p.Recheck == 0 || left < p.Recheck {
-		p.Recheck = left
+	if !at.IsZero() {
+		p.Recheck = retry.Earlier(p.Recheck, max(at.Sub(now), time.Nanosecond))
 	}
 }
 

@@ -63,8 +63,9 @@ var allowed = map[string][]string{
 
 	"gridproxy/controller/api/site/v1alpha2": {},
 	"gridproxy/controller/api/site/v1alpha1": {"gridproxy/controller/api/site/v1alpha2"},
-	"gridproxy/controller/site/assign":       {"gridproxy/controller/flips", "gridproxy/controller/removal", "gridproxy/controller/api/v1", "gridproxy/controller/api/site/v1alpha2", "gridproxy/topology", "gridproxy/topology/excerpt"},
-	"gridproxy/controller/site": {"gridproxy/controller/flips", "gridproxy/controller/removal", "gridproxy/controller/written",
+	"gridproxy/controller/site/assign": {"gridproxy/controller/flips", "gridproxy/controller/removal", "gridproxy/controller/retry",
+		"gridproxy/controller/api/v1", "gridproxy/controller/api/site/v1alpha2", "gridproxy/topology", "gridproxy/topology/excerpt"},
+	"gridproxy/controller/site": {"gridproxy/controller/flips", "gridproxy/controller/removal", "gridproxy/controller/retry", "gridproxy/controller/written",
 		"gridproxy/controller/api/v1", "gridproxy/controller/api/site/v1alpha2", "gridproxy/controller/site/assign",
 		"gridproxy/topology", "gridproxy/topology/excerpt",
 	},
