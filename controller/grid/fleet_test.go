@@ -156,7 +156,7 @@ func woken(t *testing.T, event func(queue)) (names []string) {
 	}
 }
 
-// changed returns what sends a handler the event of a change. An object that is nil was not there.
+// changed returns what sends a handler the event of a change. nil stands for no object.
 func changed[T any](t *testing.T, h handler.TypedFuncs[*T, reconcile.Request], old, new *T) func(queue) {
 	return func(q queue) {
 		switch {

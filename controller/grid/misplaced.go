@@ -218,8 +218,8 @@ func (m *misplaced) search(ctx context.Context, w *watched, observed expand.Obse
 	var found []expand.Pod
 	for selector := range selectors {
 		pods := &corev1.PodList{}
-		// It is answered from the watch cache: a list from etcd for each Grid would be a load that grows
-		// with all Pods of the namespace whenever a controller starts.
+		// It is answered from the watch cache: a list from etcd for each Grid would be a load that
+		// grows with all Pods of the namespace whenever a controller starts.
 		cached := &client.ListOptions{
 			Namespace: observed.Grid.Namespace, LabelSelector: labels.SelectorFromSet(selector.Map()), Raw: &metav1.ListOptions{ResourceVersion: "0"},
 		}

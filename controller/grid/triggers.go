@@ -133,8 +133,8 @@ func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) (found 
 	return found
 }
 
-// findGrids returns the Grids of a kind that an index of the cache has. If it cannot, the log says
-// by what they were listed, and what was missed.
+// findGrids returns the Grids of a kind that an index of the cache has. If it cannot, the log
+// says by what they were listed, and what was missed.
 func findGrids(ctx context.Context, c client.Reader, k kind, index client.MatchingFields, by, missed string) (found []types.NamespacedName) {
 	grids := k.newGrids()
 	err := c.List(ctx, grids, index, client.UnsafeDisableDeepCopy)

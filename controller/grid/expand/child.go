@@ -76,8 +76,8 @@ func workload(g Grid, all *templates, value string, live *Live) Child {
 	pod := own(spec, "template") // checkWorkload has seen these
 	own(own(pod, "spec"), "nodeSelector")[g.Key] = value
 	if labels := gridspec.ObjectAt(pod, "metadata", "labels"); labels[v1.LabelTemplateHash] != nil {
-		// SuperEdge wrote it into the Grid. It is not what the user asked for, and whether it still exists
-		// depends on how the user applies manifests.
+		// SuperEdge wrote it into the Grid. It is not what the user asked for, and whether it still
+		// exists depends on how the user applies manifests.
 		delete(own(own(pod, "metadata"), "labels"), v1.LabelTemplateHash)
 	}
 	if g.selectsUnit(live) {

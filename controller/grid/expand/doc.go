@@ -21,8 +21,8 @@
 //   - units in which nothing is changed: paused.go; so many units that no child is created:
 //     maxunits.go
 //   - the status of a Grid: status.go (also how large it may be), condition.go (its conditions),
-//     problem.go (reasons, and units with the same problem); of a unit: row.go, rollout.go (whether
-//     its rollout is complete, and whether it ever had a ready Pod)
+//     problem.go (reasons, and units with the same problem); of a unit: row.go, rollout.go
+//     (whether its rollout is complete, and whether it ever had a ready Pod)
 //   - clusters of a distributed Grid: distribution.go (their part of the status), member.go (what
 //     is believed of a report)
 //   - what is cheaper to remember than to make: memo.go; labels in little memory: pairs.go; times
