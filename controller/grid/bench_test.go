@@ -17,7 +17,9 @@ func largeStatus(units int) v1.DeploymentGridStatus {
 	s.Conditions[0].LastTransitionTime = metav1.Time{Time: time.Unix(1_700_000_000, 0)}
 	for i := range units {
 		value := fmt.Sprintf("unit-%04d", i)
-		s.Units = append(s.Units, v1.UnitStatus{Value: value, Child: "web-" + value, Template: "default", Nodes: 3, Replicas: 2, ReadyReplicas: 2, UpdatedReplicas: 2, Phase: v1.UnitReady})
+		s.Units = append(s.Units, v1.UnitStatus{
+			Value: value, Child: "web-" + value, Template: "default", Nodes: 3, Replicas: 2, ReadyReplicas: 2, UpdatedReplicas: 2, Phase: v1.UnitReady,
+		})
 		s.States[value] = v1.State{JSON: []byte(`{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","status":"True","type":"Available"}],"readyReplicas":2,"replicas":2}`)}
 	}
 	return s

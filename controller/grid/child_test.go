@@ -131,7 +131,9 @@ func TestDecoded(t *testing.T) {
 	decode := decoder(t)
 	for _, o := range []client.Object{
 		&d,
-		&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3)), Template: d.Spec.Template, VolumeClaimTemplates: make([]corev1.PersistentVolumeClaim, 2)}},
+		&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32(3)), Template: d.Spec.Template, VolumeClaimTemplates: make([]corev1.PersistentVolumeClaim, 2),
+		}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-svc", Labels: map[string]string{v1.LabelSelector: "web"}}, Spec: corev1.ServiceSpec{ClusterIP: "None"}},
 	} {
 		for i := range o.GetOwnerReferences() {
@@ -188,7 +190,8 @@ func TestDecodedLists(t *testing.T) {
 // TestBookmarks: that of a watch which has sent all that exists says so.
 func TestBookmarks(t *testing.T) {
 	mark := map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-	got := decoder(t)(encoder(t, apiruntime.ContentTypeProtobuf)(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: mark}})).(child)
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7", Annotations: mark}}
+	got := decoder(t)(encoder(t, apiruntime.ContentTypeProtobuf)(d)).(child)
 	if got.GetResourceVersion() != "7" || !maps.Equal(got.GetAnnotations(), mark) {
 		t.Errorf("version %s, annotations %v", got.GetResourceVersion(), got.GetAnnotations())
 	}

@@ -229,7 +229,8 @@ var errRefused = errors.New("refused")
 // TestNoChildBeforeALossIsMarked: while no loss can be written down, no child is created, which
 // would look older than the loss; others are applied.
 func TestNoChildBeforeALossIsMarked(t *testing.T) {
-	const template = `{"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}`
+	const template = `{"selector": {"matchLabels": {"a": "b"}},
+		"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}`
 	for _, test := range []struct {
 		marked expand.Live
 		want   []string

@@ -59,7 +59,9 @@ func fleetCluster(name string, silent *metav1.Time, grids ...v1alpha1.ClusterGri
 func gridReport(namespace, name, from string, readyUnits int32) *v1alpha1.GridReport {
 	return &v1alpha1.GridReport{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.GridReportSpec{Format: v1alpha1.ReportFormat, From: from, Kind: "DeploymentGrid", Namespace: "default", Name: "web", ReadyUnits: readyUnits},
+		Spec: v1alpha1.GridReportSpec{
+			Format: v1alpha1.ReportFormat, From: from, Kind: "DeploymentGrid", Namespace: "default", Name: "web", ReadyUnits: readyUnits,
+		},
 	}
 }
 

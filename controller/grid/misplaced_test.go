@@ -38,9 +38,12 @@ func TestPodsAreSearchedOnce(t *testing.T) {
 	m := &misplaced{live: live, now: time.Now, of: map[expand.Kind]*watched{expand.DeploymentGrid: {kind: deploymentGrid(), memory: memory}}}
 	known := memory.of(types.NamespacedName{Namespace: "default", Name: "web"}, "1")
 	observed := expand.Observed{
-		Grid:     expand.Grid{Spec: gridspec.Spec{Kind: expand.DeploymentGrid, Key: "zone"}, Namespace: "default", Name: "web", UID: "1"},
-		Units:    map[string][]string{"a": {"node-a"}, "b": {"node-b"}},
-		Children: []expand.Live{{Name: "web-a", Owner: "1", Selects: expand.MakePairs(map[string]string{"app": "web"}), NodeSelector: expand.MakePairs(map[string]string{"zone": "a"})}},
+		Grid:  expand.Grid{Spec: gridspec.Spec{Kind: expand.DeploymentGrid, Key: "zone"}, Namespace: "default", Name: "web", UID: "1"},
+		Units: map[string][]string{"a": {"node-a"}, "b": {"node-b"}},
+		Children: []expand.Live{{
+			Name: "web-a", Owner: "1",
+			Selects: expand.MakePairs(map[string]string{"app": "web"}), NodeSelector: expand.MakePairs(map[string]string{"zone": "a"}),
+		}},
 	}
 	pod := func(name, node string) corev1.Pod {
 		owner := metav1.OwnerReference{Kind: "ReplicaSet", Name: "web-a-5d5", Controller: new(true)}

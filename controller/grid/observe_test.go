@@ -77,11 +77,13 @@ func TestLookFails(t *testing.T) {
 	gone := reading{get: func(key client.ObjectKey, _ client.Object) error {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, key.Name)
 	}}
-	r := &reconciler{kind: deploymentGrid(), memory: newMemory(), client: gone, live: reading{get: func(client.ObjectKey, client.Object) error { return context.DeadlineExceeded }}}
+	silent := reading{get: func(client.ObjectKey, client.Object) error { return context.DeadlineExceeded }}
+	r := &reconciler{kind: deploymentGrid(), memory: newMemory(), client: gone, live: silent}
 	known := r.memory.of(types.NamespacedName{Namespace: "default", Name: "foo"}, "1")
 	known.taken["foo-a"] = true
 	observed := expand.Observed{Occupants: map[string]*expand.Live{}}
-	if err := r.look(t.Context(), &observed, known, []string{"foo-a"}); !errors.Is(err, context.DeadlineExceeded) || len(observed.Occupants) > 0 || !known.taken["foo-a"] {
+	err := r.look(t.Context(), &observed, known, []string{"foo-a"})
+	if !errors.Is(err, context.DeadlineExceeded) || len(observed.Occupants) > 0 || !known.taken["foo-a"] {
 		t.Errorf("%v, occupants %v, taken %v", err, observed.Occupants, known.taken)
 	}
 }

@@ -33,6 +33,7 @@ func (r reading) Get(_ context.Context, key client.ObjectKey, o client.Object, _
 // TestWaitsForWhatItLooksAt: a foreign object may be deleted right after it was read; its event
 // must wake the Grid.
 func TestWaitsForWhatItLooksAt(t *testing.T) {
+	const template = `{"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}}`
 	r := &reconciler{kind: deploymentGrid(), memory: newMemory()}
 	name := types.NamespacedName{Namespace: "default", Name: "web"}
 	known := r.memory.of(name, "1")
@@ -47,7 +48,7 @@ func TestWaitsForWhatItLooksAt(t *testing.T) {
 	}}
 	observed := expand.Observed{
 		Grid: expand.Grid{
-			Spec:      gridspec.Spec{Kind: expand.DeploymentGrid, Key: "zone", Template: []byte(`{"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}}`)},
+			Spec:      gridspec.Spec{Kind: expand.DeploymentGrid, Key: "zone", Template: []byte(template)},
 			Namespace: "default", Name: "web", UID: "1",
 		},
 		Units: map[string][]string{"a": {"node-1"}}, Occupants: map[string]*expand.Live{},

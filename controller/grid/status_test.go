@@ -211,7 +211,8 @@ func TestStatusIsAboutTheTimeAfterTheSteps(t *testing.T) {
 	e.observed.Grid.Key, e.observed.Memo = "location", &expand.Memo{}
 	e.observed.Children = []expand.Live{{
 		Name: "foo-1", UID: "9", ResourceVersion: "5", Owner: "1", NodeSelector: expand.MakePairs(map[string]string{"location": "1"}),
-		Labels: expand.MakePairs(map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "location"}), Annotations: expand.MakePairs(map[string]string{v1.AnnotationValue: "1"}),
+		Labels:      expand.MakePairs(map[string]string{v1.LabelSelector: "foo", v1.LabelKey: "location"}),
+		Annotations: expand.MakePairs(map[string]string{v1.AnnotationValue: "1"}),
 	}}
 	if _, err := e.decide(t.Context(), e.observed, e.known); err != nil || !e.observed.Decided {
 		t.Fatalf("decided: %t, %v", e.observed.Decided, err)

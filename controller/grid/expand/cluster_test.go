@@ -165,7 +165,8 @@ func (c *cluster) observe(look []string) Observed {
 	grid.Annotations, grid.Labels = maps.Clone(grid.Annotations), maps.Clone(grid.Labels)
 	grid.Templates, grid.Pool = maps.Clone(grid.Templates), maps.Clone(grid.Pool)
 	observed := Observed{
-		Grid: grid, Status: c.status, Reported: c.reported, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince, Applied: c.applied, Repairs: c.repairs, Kept: c.kept, Occupants: map[string]*Live{},
+		Grid: grid, Status: c.status, Reported: c.reported, Units: c.units, ReadyNodes: c.ready, ReadySince: c.readySince,
+		Applied: c.applied, Repairs: c.repairs, Kept: c.kept, Occupants: map[string]*Live{},
 		Misplaced: c.misplaced, Pruned: c.pruned, Memo: c.memo, Now: c.now, Grace: c.grace, Watched: c.watched, Budget: c.budget, MaxUnits: c.maxUnits,
 		Flips: c.flips, NewUnits: c.newUnits,
 	}

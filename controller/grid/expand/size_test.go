@@ -152,7 +152,8 @@ func TestFailures(t *testing.T) {
 	}
 	got := Failures([]v1.UnitStatus{
 		row("a", "Refused", "web-a is forbidden"), row("bb", "Refused", "web-bb is forbidden"), row("c", "Refused", "web-c is too large"),
-		row("d", "Stalled", `ReplicaSet "web-d-5c9f" is stuck`), row("e", "Stalled", `ReplicaSet "web-e-77d4b" is stuck`), row("f", "Stalled", `ReplicaSet "web-f-77d4b" is stuck`),
+		row("d", "Stalled", `ReplicaSet "web-d-5c9f" is stuck`), row("e", "Stalled", `ReplicaSet "web-e-77d4b" is stuck`),
+		row("f", "Stalled", `ReplicaSet "web-f-77d4b" is stuck`),
 		row("g", "UnitLost", "no Node has zone=g"), row("h", "UnitLost", "no Node has zone=h"), row("i", "Other", "web-a is forbidden"),
 	})
 	var text []string
