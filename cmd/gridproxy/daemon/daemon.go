@@ -209,7 +209,7 @@ func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Met
 		LastSuccess:  func(f rules.Family) time.Time { return d.syncer.LastSuccessOf(f) },
 		Progress:     func() time.Time { return d.syncer.Progress() },
 		Timeout:      2 * o.Periods().Sync,
-		FirstStep:    driver.StepLimit(o) + 10*time.Second,
+		FirstStep:    driver.StepTimeout + 10*time.Second,
 		Families:     rules.FamilySet{here.IPv4, here.IPv6},
 		NodeOptional: len(o.Manifests) > 0,
 		Answered:     m.Answered,

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"time"
 
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/metrics"
@@ -82,10 +81,6 @@ type mechanism struct {
 	warnings func(rules.Ruleset, options.Options) []string
 	// explain adds what this mode makes of the one Service in a Ruleset.
 	explain func(*explain.Explanation, rules.Ruleset, options.Options)
-	// evidence reads what the rules in this kernel say of Services that it refuses.
-	evidence func(context.Context, options.Options) (explain.Evidence, error)
-	// stepLimit is how long one step of a Sync may take.
-	stepLimit time.Duration
 }
 
 // modes returns the mechanisms of all modes, in the order in which they are cleaned up.
@@ -93,13 +88,12 @@ func modes() []mechanism {
 	return []mechanism{
 		{
 			name: options.ModeIPTables, start: startChains, compare: compareChains,
-			cleaner: cleanChains, render: renderChains, evidence: evidenceOfChains, stepLimit: chainsStepLimit,
+			cleaner: cleanChains, render: renderChains,
 		},
 		{
 			name: options.ModeIPVS, start: startServers, compare: compareServers,
 			retire: retireServers, compareLeft: compareLeftServers,
-			cleaner: cleanServers, render: renderServers, evidence: evidenceOfChains, stepLimit: chainsStepLimit,
-			warnings: warnSchedulers, explain: explainServers,
+			cleaner: cleanServers, render: renderServers, warnings: warnSchedulers, explain: explainServers,
 		},
 	}
 }
@@ -183,16 +177,4 @@ func Explain(e *explain.Explanation, want rules.Ruleset, o options.Options) {
 	if own, _ := inUse(o); own.explain != nil {
 		own.explain(e, want, o)
 	}
-}
-
-// ReadEvidence reads what the rules in this machine's kernel say of Services that it refuses.
-func ReadEvidence(ctx context.Context, o options.Options) (explain.Evidence, error) {
-	own, _ := inUse(o)
-	return own.evidence(ctx, o)
-}
-
-// StepLimit returns how long one step of a Sync may take.
-func StepLimit(o options.Options) time.Duration {
-	own, _ := inUse(o)
-	return own.stepLimit
 }

@@ -19,11 +19,11 @@ import (
 	"gridproxy/rules/syncer"
 )
 
-// chainsStepLimit is that of iptables-restore.
-const chainsStepLimit = iptables.RestoreTimeout
+// StepTimeout bounds one step of a Sync. Every mode writes chains, and no other step is longer.
+const StepTimeout = iptables.RestoreTimeout
 
-// lookLimit is how long Written asks the kernel.
-const lookLimit = 30 * time.Second
+// writtenTimeout bounds how long Written asks the kernel.
+const writtenTimeout = 30 * time.Second
 
 // chains is the driver of mode iptables, and the part of mode ipvs that writes chains.
 type chains struct {
@@ -77,7 +77,7 @@ func (c chains) Written() bool { return chainsWritten(c.Variant(), c.names) }
 // chainsWritten asks for both families. A family that is not open may open later, over the chains
 // that it has.
 func chainsWritten(v netfilter.Variant, names netfilter.Naming) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), writtenTimeout)
 	defer cancel()
 	for _, f := range []netfilter.Family{netfilter.IPv4, netfilter.IPv6} {
 		chain, err := iptables.ServiceRulesIn(ctx, v, f, names)
@@ -207,7 +207,9 @@ func renderChains(w io.Writer, want rules.Ruleset, o options.Options) error {
 	return err
 }
 
-func evidenceOfChains(ctx context.Context, o options.Options) (explain.Evidence, error) {
+// ReadEvidence reads what the rules in this machine's kernel say of Services that it refuses. In
+// every mode these rules are chains.
+func ReadEvidence(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	variant, err := o.Variant, error(nil)
 	if variant == "" || variant == netfilter.VariantAuto {
 		if variant, err = iptables.DetectVariant(ctx); err != nil {
