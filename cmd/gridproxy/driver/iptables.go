@@ -92,7 +92,7 @@ func chainsWritten(v netfilter.Variant, names netfilter.Naming) bool {
 func (c chains) Counts() metrics.Kernel {
 	return metrics.Kernel{
 		Rules: c.ruleCounts, Packets: countPackets, Trial: c.Trial,
-		Quarantined: c.quarantineCounts, WithoutAffinity: c.withoutAffinity,
+		Quarantined: c.quarantineCounts, WithoutAffinity: c.WithoutAffinity,
 	}
 }
 
@@ -139,23 +139,15 @@ func countPackets() (invalidDropped, localhostAccepted uint64) {
 }
 
 // quarantineCounts returns how many Service ports the kernel refuses, for every family in use.
-func (c chains) quarantineCounts() map[string]int {
-	counts := map[string]int{}
+func (c chains) quarantineCounts() map[rules.Family]int {
+	counts := map[rules.Family]int{}
 	for _, f := range c.Families() {
-		counts[f.String()] = 0
+		counts[rules.Family(f)] = 0
 	}
 	for _, q := range c.Backend.Quarantine() {
-		counts[q.Family.String()]++
+		counts[rules.Family(q.Family)]++
 	}
 	return counts
-}
-
-func (c chains) withoutAffinity() []string {
-	var all []string
-	for _, f := range c.WithoutAffinity() {
-		all = append(all, f.String())
-	}
-	return all
 }
 
 func compareChains(ctx context.Context, o options.Options, log *slog.Logger) (*Shadow, error) {
@@ -163,14 +155,7 @@ func compareChains(ctx context.Context, o options.Options, log *slog.Logger) (*S
 	if err != nil {
 		return nil, fmt.Errorf("starting the comparison of iptables: %w", err)
 	}
-	return &Shadow{
-		Backend:  tables,
-		layers:   []layer{chainsLayer(tables)},
-		families: func() []rules.Family { return neutral(tables.Families()) },
-		trial:    tables.Trial,
-		variant:  tables.Variant,
-		written:  func() bool { return chainsWritten(tables.Variant(), names(o)) },
-	}, nil
+	return &Shadow{Backend: tables, chains: tables, names: names(o), layers: []layer{chainsLayer(tables)}}, nil
 }
 
 func chainsLayer(s *iptables.Shadow) layer {

@@ -26,6 +26,7 @@ import (
 // driver of mode iptables, and removes the virtual servers.
 type servers struct {
 	*ipvs.Backend
+	Findings  // in chains: virtual servers that the kernel refuses become chains
 	below     Running
 	scheduler string // of Services whose own scheduler the kernel lacks
 	retiring  bool
@@ -62,7 +63,7 @@ func newServers(ctx context.Context, config ipvs.BackendConfig, below Running) (
 	if err != nil {
 		return Running{}, fmt.Errorf("starting the IPVS backend: %w", err)
 	}
-	s := servers{Backend: backend, below: below, scheduler: config.Scheduler, retiring: config.Retire}
+	s := servers{Backend: backend, Findings: below.Findings, below: below, scheduler: config.Scheduler, retiring: config.Retire}
 	// No pause: beside virtual servers each Sync has to write all chains.
 	return Running{Driver: s, Guard: below.Guard, Findings: s}, nil
 }
@@ -115,18 +116,8 @@ func (s servers) serverCounts() metrics.Servers {
 
 // OtherWrites returns the writes into what belongs to virtual servers, then those into chains.
 func (s servers) OtherWrites() rules.OtherWrites {
-	return s.Backend.OtherWrites().Add(s.below.Findings.OtherWrites())
+	return s.Backend.OtherWrites().Add(s.Findings.OtherWrites())
 }
-
-// Quarantine returns the Service ports whose chains the kernel refuses. Virtual servers that
-// the kernel refuses become chains.
-func (s servers) Quarantine() []event.Quarantined { return s.below.Findings.Quarantine() }
-
-// WithoutAffinity returns the families without the match recent.
-func (s servers) WithoutAffinity() []rules.Family { return s.below.Findings.WithoutAffinity() }
-
-// WithoutLocalDNS returns the families without the match set.
-func (s servers) WithoutLocalDNS() []rules.Family { return s.below.Findings.WithoutLocalDNS() }
 
 // Observers report schedulers that the kernel lacks or, with retiring, that nothing is left.
 func (s servers) Observers(reporter *event.Reporter, log *slog.Logger) []syncer.Observer {

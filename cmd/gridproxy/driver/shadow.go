@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/cmd/gridproxy/metrics"
 	"gridproxy/rules"
+	"gridproxy/rules/iptables"
 	"gridproxy/rules/netfilter"
 	"gridproxy/rules/syncer"
 )
@@ -20,11 +20,9 @@ import (
 // found twice, because the proxy that writes the rules may not be done yet.
 type Shadow struct {
 	rules.Backend
-	layers   []layer // in the order in which diff prints their differences
-	families func() []rules.Family
-	trial    func() bool
-	written  func() bool
-	variant  func() netfilter.Variant
+	chains *iptables.Shadow
+	names  netfilter.Naming
+	layers []layer // in the order in which diff prints their differences
 
 	compared bool              // a comparison has succeeded
 	last     []tableDifference // by the last one that succeeded
@@ -87,30 +85,29 @@ func (s *Shadow) Differences() []Difference {
 
 // services returns the Services that the differences belong to, sorted.
 func (s *Shadow) services() []string {
-	names := map[string]struct{}{}
+	var names []string
 	for _, f := range s.found() {
-		for _, name := range f.Services() {
-			names[name] = struct{}{}
-		}
+		names = append(names, f.Services()...)
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Written asks the kernel as a driver that writes does.
-func (s *Shadow) Written() bool { return s.written() }
+func (s *Shadow) Written() bool { return chainsWritten(s.Variant(), s.names) }
 
 // Variant returns which iptables is read.
-func (s *Shadow) Variant() netfilter.Variant { return s.variant() }
+func (s *Shadow) Variant() netfilter.Variant { return s.chains.Variant() }
 
 // Counts returns what metrics ask of a shadow.
 func (s *Shadow) Counts() metrics.Kernel {
-	return metrics.Kernel{Packets: countPackets, Shadow: s.counts, Trial: s.trial}
+	return metrics.Kernel{Packets: countPackets, Shadow: s.counts, Trial: s.chains.Trial}
 }
 
 // counts returns how many chains differ in every table and family, 0 included.
 func (s *Shadow) counts() metrics.Shadow {
 	counts := metrics.Shadow{Services: len(s.services())}
-	for _, f := range s.families() {
+	for _, f := range s.chains.Families() {
 		for _, l := range s.layers {
 			for _, table := range l.tables {
 				counts.Chains = append(counts.Chains, metrics.ChainCount{Table: table, Family: f.String()})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"gridproxy/rules"
 	"gridproxy/rules/syncer"
 	"gridproxy/topology"
 
@@ -12,42 +13,27 @@ import (
 
 // Kernel is what metrics ask of other components. A nil func has no metric.
 type Kernel struct {
-	// Rules is called by the syncing goroutine at the end of a run. It must not block.
-	Rules func() []RuleCount
-	// Packets are the values of kube-proxy's nfacct counters: packets dropped in state INVALID, and
-	// packets accepted for a NodePort on loopback. It is called at each scrape.
-	Packets func() (invalidDropped, localhostAccepted uint64)
-	// Trial is called as Rules is. It reports whether there are chains of a trial beside ours.
-	Trial func() bool
-	// OtherProxy is called as Rules is. It reports whether another service proxy is suspected to write
-	// into our rules.
-	OtherProxy func() bool
-	// Held reports whether a Snapshot of the cluster is held back. It is called at each scrape.
-	Held func() bool
-	// HeldEndpoints are those that are used although they are not ready. It is called at each scrape.
-	HeldEndpoints func() int
-	// FromDisk reports whether the state in force was read from disk. It is called at each scrape.
-	FromDisk func() bool
-	// APIProxies are the node-local API proxies that are named, each with whether it answers. It is
-	// called at each scrape.
-	APIProxies func() topology.ProbedProxies
-	// DNS are where DNS queries go, by the address of the DNS servers of this node, and how names are.
-	// It is called at each scrape.
-	DNS func() DNS
-	// Saved is what was saved to disk. It is called at each scrape.
-	Saved func() Saved
-	// NodeWatches are the running watches for Nodes. It is called at each scrape.
-	NodeWatches func() NodeWatches
-	// Quarantined is called as Rules is: the number of Service ports that the kernel refuses, by
-	// family.
-	Quarantined func() map[string]int
-	// WithoutAffinity is called as Rules is: the families in which the kernel does not support session
-	// affinity.
-	WithoutAffinity func() []string
-	// Servers is called as Rules is.
-	Servers func() Servers
-	// Shadow is called as Rules is, after a run that succeeded.
-	Shadow func() Shadow
+	// These are called by the syncing goroutine at the end of a run. They must not block.
+	Rules           func() []RuleCount
+	Servers         func() Servers
+	Shadow          func() Shadow               // after a run that succeeded
+	Trial           func() bool                 // whether there are chains of a trial beside ours
+	OtherProxy      func() bool                 // whether another proxy is suspected to write into our rules
+	Quarantined     func() map[rules.Family]int // the number of Service ports that the kernel refuses
+	WithoutAffinity func() []rules.Family       // in which the kernel does not support session affinity
+
+	// These are called at each scrape.
+
+	// Packets returns the values of kube-proxy's nfacct counters: packets dropped in state
+	// INVALID, and packets accepted for a NodePort on loopback.
+	Packets       func() (invalidDropped, localhostAccepted uint64)
+	Held          func() bool                   // whether a Snapshot of the cluster is held back
+	HeldEndpoints func() int                    // the number of endpoints that are used although not ready
+	FromDisk      func() bool                   // whether the state in force was read from disk
+	APIProxies    func() topology.ProbedProxies // the node-local API proxies that are named
+	DNS           func() DNS
+	Saved         func() Saved
+	NodeWatches   func() NodeWatches
 }
 
 // NodeWatches counts the watches for Nodes.
@@ -97,22 +83,7 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 			"all":  func() float64 { return float64(kernel.NodeWatches().All) },
 		})
 	}
-	var otherProxy prometheus.Gauge
-	if kernel.OtherProxy != nil {
-		otherProxy = f.gauge("other_proxy_suspected", "1 if another service proxy is suspected to write into this node's rules again after each repair.")
-	}
-	var servers *serverMetrics
-	if kernel.Servers != nil {
-		servers = newServerMetrics(f)
-	}
-	var shadow *shadowMetrics
-	if kernel.Shadow != nil {
-		shadow = newShadowMetrics(f)
-	}
-	return kernelMetrics{
-		otherProxy:      otherProxy,
-		servers:         servers,
-		shadow:          shadow,
+	m := kernelMetrics{
 		full:            f.histogram("sync_full_proxy_rules_duration_seconds", "Duration of runs that read the kernel back.", seconds()),
 		partial:         f.histogram("sync_partial_proxy_rules_duration_seconds", "Duration of runs that wrote only what had changed.", seconds()),
 		rulesTotal:      f.gauges("sync_proxy_rules_iptables_total", "Rules of ours in the kernel.", "table", "ip_family"),
@@ -130,6 +101,16 @@ func newKernelMetrics(f factory, kernel Kernel) kernelMetrics {
 		flowsDeleted:    f.counter("conntrack_reconciler_deleted_entries_total", "UDP flows deleted because their endpoint is no longer allowed."),
 		flowsOutlived:   f.counter("flows_outliving_closure_total", "TCP and SCTP flows that stayed open to an endpoint which closure excluded; they are not cut."),
 	}
+	if kernel.OtherProxy != nil {
+		m.otherProxy = f.gauge("other_proxy_suspected", "1 if another service proxy is suspected to write into this node's rules again after each repair.")
+	}
+	if kernel.Servers != nil {
+		m.servers = newServerMetrics(f)
+	}
+	if kernel.Shadow != nil {
+		m.shadow = newShadowMetrics(f)
+	}
+	return m
 }
 
 func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
@@ -186,12 +167,8 @@ func (m kernelMetrics) observeQuarantine(kernel Kernel) {
 	}
 	without := kernel.WithoutAffinity()
 	for family, n := range kernel.Quarantined() {
-		m.quarantined.WithLabelValues(family).Set(float64(n))
-		affinity := m.noAffinity.WithLabelValues(family)
-		affinity.Set(0)
-		if slices.Contains(without, family) {
-			affinity.Set(1)
-		}
+		m.quarantined.WithLabelValues(family.String()).Set(float64(n))
+		m.noAffinity.WithLabelValues(family.String()).Set(number(slices.Contains(without, family)))
 	}
 }
 
@@ -232,10 +209,7 @@ func (m *serverMetrics) observe(now Servers) {
 	m.draining.Set(float64(now.Draining))
 	m.conflicts.Set(float64(now.Conflicts))
 	m.refused.Set(float64(now.Refused))
-	m.degraded.Set(0)
-	if now.Degraded {
-		m.degraded.Set(1)
-	}
+	m.degraded.Set(number(now.Degraded))
 	for object, n := range now.Messages {
 		m.messages.WithLabelValues(object).Add(float64(n - m.sent[object]))
 		m.sent[object] = n
