@@ -48,6 +48,31 @@ func (f factory) gaugesOf(name, help, label string, now map[string]func() float6
 	}
 }
 
+// desc describes a metric for collect.
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+}
+
+// collect registers metrics whose series are known at each scrape alone, when send makes them.
+func (f factory) collect(send func(chan<- prometheus.Metric), descs ...*prometheus.Desc) {
+	register(f, collector{descs, send})
+}
+
+type collector struct {
+	descs []*prometheus.Desc
+	send  func(chan<- prometheus.Metric)
+}
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(all chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		all <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(all chan<- prometheus.Metric) { c.send(all) }
+
 func number(holds bool) float64 {
 	if holds {
 		return 1

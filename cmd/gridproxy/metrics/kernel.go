@@ -247,29 +247,17 @@ func (m *shadowMetrics) observe(s Shadow) {
 	m.services.WithLabelValues().Set(float64(s.Services))
 }
 
-// apiProxyMetric has a series for each node-local API proxy that is named.
-type apiProxyMetric struct {
-	desc   *prometheus.Desc
-	kernel Kernel
-}
-
+// newAPIProxyMetric makes a metric with a series for each node-local API proxy that is named.
 func newAPIProxyMetric(f factory, kernel Kernel) {
 	if kernel.APIProxies == nil {
 		return
 	}
-	name := prometheus.BuildFQName(namespace, "", "api_proxy_up")
-	register(f, apiProxyMetric{kernel: kernel, desc: prometheus.NewDesc(name,
-		"1 while the node-local API proxy answers, so that default/kubernetes leads to it and not to the API servers.", []string{"address"}, nil)})
-}
-
-// Describe implements prometheus.Collector.
-func (m apiProxyMetric) Describe(all chan<- *prometheus.Desc) { all <- m.desc }
-
-// Collect implements prometheus.Collector.
-func (m apiProxyMetric) Collect(all chan<- prometheus.Metric) {
-	for addr, answers := range m.kernel.APIProxies() {
-		all <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, number(answers), addr.String())
-	}
+	up := desc("api_proxy_up", "1 while the node-local API proxy answers, so that default/kubernetes leads to it and not to the API servers.", "address")
+	f.collect(func(all chan<- prometheus.Metric) {
+		for addr, answers := range kernel.APIProxies() {
+			all <- prometheus.MustNewConstMetric(up, prometheus.GaugeValue, number(answers), addr.String())
+		}
+	}, up)
 }
 
 // Saved is what this process has saved for a start without API server.
