@@ -7,7 +7,6 @@ import (
 	"gridproxy/topology"
 	"gridproxy/topology/dnsview"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -52,13 +51,11 @@ func explainName(svc types.NamespacedName) string {
 // standIn returns a Service as Next takes one: with a port, and without endpoints. nil = the
 // Snapshot does not have it.
 func standIn(s topology.Snapshot, svc *topology.DNSService) *topology.ServicePort {
-	i, found := slices.BinarySearchFunc(s.Services, svc.Service, func(o *corev1.Service, name types.NamespacedName) int {
-		return topology.CompareServices(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, name)
-	})
-	if !found {
+	object := find(s.Services, svc.Service)
+	if object == nil {
 		return nil
 	}
-	port := &topology.ServicePort{Name: topology.ServicePortName{NamespacedName: svc.Service}, Service: s.Services[i], Slices: svc.Slices}
+	port := &topology.ServicePort{Name: topology.ServicePortName{NamespacedName: svc.Service}, Service: object, Slices: svc.Slices}
 	if warning := svc.UnnamedWarning(); warning != "" { // an Event has the text of the first warning
 		port.Warnings = []string{warning}
 	}

@@ -194,9 +194,11 @@ func byService[T any](list []T, port func(T) topology.ServicePortName) map[types
 	return groups
 }
 
-// news returns the text about each Service of a View, and the ports of the Services whose text is
-// new or has changed. say returns "" for a Service that has nothing to report.
-func news(prev Reported, v topology.View, say func(ports []*topology.ServicePort) string) (next Reported, changed [][]*topology.ServicePort) {
+// news returns the text about each Service of a View, and an Event, which report makes, for each
+// one whose text is new or has changed. say returns "" for a Service without anything to report.
+func news(
+	prev Reported, v topology.View, say func(ports []*topology.ServicePort) string, report func(ports []*topology.ServicePort, text string) Event,
+) (next Reported, events []Event) {
 	next = Reported{}
 	for ports := range explain.ByService(v) {
 		text := say(ports)
@@ -206,8 +208,10 @@ func news(prev Reported, v topology.View, say func(ports []*topology.ServicePort
 		name := ports[0].Name.NamespacedName
 		next[name] = text
 		if prev[name] != text {
-			changed = append(changed, ports)
+			e := report(ports, text)
+			e.Service = ports[0].Service
+			events = append(events, e)
 		}
 	}
-	return next, changed
+	return next, events
 }

@@ -26,24 +26,19 @@ func NextQuarantined(prev Reported, v topology.View, now []Quarantined) (Reporte
 		return nil, nil
 	}
 	quarantined := byService(now, func(q Quarantined) topology.ServicePortName { return q.Service })
-	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
+	return news(prev, v, func(ports []*topology.ServicePort) string {
 		return which(quarantined[ports[0].Name.NamespacedName])
-	})
-	var events []Event
-	for _, ports := range changed {
-		name := ports[0].Name.NamespacedName
-		does := "it is refused there at all its addresses"
-		if quarantined[name][0].Kept {
+	}, func(ports []*topology.ServicePort, refused string) Event {
+		first, does := quarantined[ports[0].Name.NamespacedName][0], "it is refused there at all its addresses"
+		if first.Kept {
 			does = "its last good rules stay there"
 		}
-		events = append(events, Event{
-			Service: ports[0].Service,
-			Reason:  ReasonQuarantined,
+		return Event{
+			Reason: ReasonQuarantined,
 			Message: fmt.Sprintf("node %s: the kernel there refuses the rules of %s, so %s; they are tried again at each verification (%s)",
-				v.Node, next[name], does, quarantined[name][0].Reason),
-		})
-	}
-	return next, events
+				v.Node, refused, does, first.Reason),
+		}
+	})
 }
 
 // which names ports and families, such as "port http (IPv4, IPv6)".
@@ -65,20 +60,16 @@ func NextWithoutAffinity(prev Reported, v topology.View, families []rules.Family
 	if len(families) == 0 {
 		return nil, nil
 	}
-	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
+	return news(prev, v, func(ports []*topology.ServicePort) string {
 		if ports[0].Service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 			return ""
 		}
 		return fmt.Sprint(families)
-	})
-	var events []Event
-	for _, ports := range changed {
-		events = append(events, Event{
-			Service: ports[0].Service,
-			Reason:  ReasonNoAffinity,
+	}, func([]*topology.ServicePort, string) Event {
+		return Event{
+			Reason: ReasonNoAffinity,
 			Message: fmt.Sprintf("node %s: the kernel there lacks the match recent (module xt_recent), so the Service is served "+
 				"without session affinity; install the module there, or set sessionAffinity to None", v.Node),
-		})
-	}
-	return next, events
+		}
+	})
 }

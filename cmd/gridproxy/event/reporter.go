@@ -2,6 +2,7 @@ package event
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 
 	"gridproxy/rules"
@@ -62,18 +63,14 @@ func (r *Reporter) Synced(run syncer.Result) {
 		r.conflicts, more = NextConflicts(r.conflicts, run.Snapshot, run.View, run.Ruleset.AddressConflicts)
 		events = append(events, more...)
 	}
-	for _, e := range events {
-		r.report(e)
-	}
+	r.report(events...)
 }
 
 // Names reports what changed in the names of headless Services.
 func (r *Reporter) Names(s topology.Snapshot, v topology.DNSView) {
 	var events []Event
 	r.names, events = NextNames(r.names, s, v)
-	for _, e := range events {
-		r.report(e)
-	}
+	r.report(events...)
 }
 
 // Unbound reports health-check node ports that cannot be opened, once for each Service until its
@@ -94,39 +91,41 @@ func (r *Reporter) Unbound(services []*corev1.Service, failures []healthcheck.Bi
 func (r *Reporter) Lacking(v topology.View, lacks []string, instead string) {
 	var events []Event
 	r.unscheduled, events = NextUnscheduled(r.unscheduled, v, lacks, instead)
-	for _, e := range events {
-		r.report(e)
-	}
+	r.report(events...)
 }
 
 // Quarantined reports Services that the kernel refuses; see NextQuarantined.
 func (r *Reporter) Quarantined(v topology.View, now []Quarantined) {
 	var events []Event
 	r.quarantined, events = NextQuarantined(r.quarantined, v, now)
-	for _, e := range events {
-		r.report(e)
-	}
+	r.report(events...)
 }
 
 // WithoutAffinity reports Services that are served without session affinity.
 func (r *Reporter) WithoutAffinity(v topology.View, families []rules.Family) {
 	var events []Event
 	r.noAffinity, events = NextWithoutAffinity(r.noAffinity, v, families)
-	for _, e := range events {
-		r.report(e)
-	}
+	r.report(events...)
 }
 
+// find looks for a Service of a Snapshot, which sorts them.
 func find(services []*corev1.Service, name types.NamespacedName) *corev1.Service {
-	for _, svc := range services {
-		if svc.Namespace == name.Namespace && svc.Name == name.Name {
-			return svc
-		}
+	i, found := slices.BinarySearchFunc(services, name, func(svc *corev1.Service, name types.NamespacedName) int {
+		return topology.CompareServices(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}, name)
+	})
+	if !found {
+		return nil
 	}
-	return nil
+	return services[i]
 }
 
-func (r *Reporter) report(e Event) {
+func (r *Reporter) report(events ...Event) {
+	for _, e := range events {
+		r.reportOne(e)
+	}
+}
+
+func (r *Reporter) reportOne(e Event) {
 	e.Message = excerpt.Message(e.Message) // it quotes names and values of objects
 	name := ""
 	if e.Service != nil {

@@ -17,22 +17,17 @@ func NextUnscheduled(prev Reported, v topology.View, lacks []string, instead str
 	if len(lacks) == 0 {
 		return nil, nil
 	}
-	next, changed := news(prev, v, func(ports []*topology.ServicePort) string {
+	return news(prev, v, func(ports []*topology.ServicePort) string {
 		if name := ports[0].Service.Annotations[topology.AnnotationScheduler]; slices.Contains(lacks, name) {
 			return name
 		}
 		return ""
-	})
-	var events []Event
-	for _, ports := range changed {
-		events = append(events, Event{
-			Service: ports[0].Service,
-			Reason:  ReasonScheduler,
+	}, func(ports []*topology.ServicePort, name string) Event {
+		return Event{
+			Reason: ReasonScheduler,
 			Message: fmt.Sprintf("node %s: annotation %s asks for scheduler %s, which the kernel there does not have; %s is used instead; "+
-				"load the scheduler's module there, or name another one",
-				v.Node, topology.AnnotationScheduler, excerpt.Quoted(next[ports[0].Name.NamespacedName]), instead),
+				"load the scheduler's module there, or name another one", v.Node, topology.AnnotationScheduler, excerpt.Quoted(name), instead),
 			LogOnly: !slices.ContainsFunc(ports, func(sp *topology.ServicePort) bool { return len(sp.Local) > 0 }),
-		})
-	}
-	return next, events
+		}
+	})
 }
