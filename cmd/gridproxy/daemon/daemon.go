@@ -37,7 +37,6 @@ import (
 // daemon has the parts of `gridproxy run`, wired; only the source has been started.
 type daemon struct {
 	log     *slog.Logger
-	node    string
 	source  *watch.Chain
 	reading chan error // what source.Run returns
 	syncer  *syncer.Syncer
@@ -55,7 +54,7 @@ type daemon struct {
 }
 
 func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) (*daemon, error) {
-	d := &daemon{log: log, node: o.NodeName}
+	d := &daemon{log: log}
 	here, err := host.Read()
 	if err != nil {
 		return nil, err
@@ -67,9 +66,13 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	if err := d.openSource(ctx, o, in, written, config); err != nil {
 		return nil, err
 	}
-	reporter := d.newReporter()
+	reporter := event.NewReporter(log, nil) // which only logs
+	if d.events != nil {
+		reporter = event.NewReporter(log, d.events)
+	}
 	d.serveDNS(&o, here, reporter, func() []rules.Family { return kernel.Findings.WithoutLocalDNS() })
-	d.read(ctx)
+	d.reading = make(chan error, 1)
+	go func() { d.reading <- d.source.Run(ctx) }() // the cluster is read while the kernel is asked what it can do
 	if kernel, err = driver.New(ctx, o, log); err != nil {
 		return nil, err
 	}
@@ -111,20 +114,6 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	return d, nil
 }
 
-// read starts to read the source. The cluster is read while the kernel is asked what it can do.
-func (d *daemon) read(ctx context.Context) {
-	d.reading = make(chan error, 1)
-	go func() { d.reading <- d.source.Run(ctx) }()
-}
-
-// newReporter returns the reporter of Events about Services. Without an API server it only logs.
-func (d *daemon) newReporter() *event.Reporter {
-	if d.events == nil {
-		return event.NewReporter(d.log, nil)
-	}
-	return event.NewReporter(d.log, d.events)
-}
-
 // serveDNS sets up the DNS of this node, if the options ask for it. Where this machine has no
 // netlink to redirect queries with, the daemon goes on without it. unmatched returns the families
 // whose match set the kernel lacks.
@@ -148,9 +137,7 @@ func (d *daemon) serveDNS(o *options.Options, here topology.Host, reporter *even
 // reportDNS logs what is wrong with the DNS of this node, and sends it as an Event.
 func (d *daemon) reportDNS(level slog.Level, reason, text string) {
 	d.log.Log(context.Background(), level, text)
-	if d.events != nil {
-		d.events.onNode(d.node, reason, excerpt.Message(text))
-	}
+	d.events.onNode(reason, excerpt.Message(text))
 }
 
 // flows deletes UDP flows; nil = a shadow, which deletes none.
@@ -247,14 +234,12 @@ func sysctls(c options.Conntrack) host.Sysctls {
 // serverFailed logs that a port of the daemon is not open, and sends an Event.
 func (d *daemon) serverFailed(s server, err error) {
 	d.log.Error(err.Error())
-	if d.events == nil || s.name == statusServer {
-		return
+	switch s.name { // the reasons are kube-proxy's
+	case "metrics":
+		d.events.onNode("FailedToStartMetricServer", err.Error())
+	case "health":
+		d.events.onNode("FailedToStartProxierHealthcheck", err.Error())
 	}
-	reason := "FailedToStartMetricServer" // kube-proxy's names
-	if s.name == "health" {
-		reason = "FailedToStartProxierHealthcheck"
-	}
-	d.events.onNode(d.node, reason, err.Error())
 }
 
 func (d *daemon) close() {

@@ -21,7 +21,7 @@ const reasonOtherProxy = "OtherServiceProxy"
 type otherProxyObserver struct {
 	log    *slog.Logger
 	found  func() rules.OtherWrites     // by the last run
-	record func(reason, message string) // an Event on the Node; nil = there is no API server
+	record func(reason, message string) // sends an Event on the Node
 	limits otherproxy.Limits
 	state  otherproxy.State
 }
@@ -38,18 +38,13 @@ func (o *otherProxyObserver) Synced(r syncer.Result) {
 	case o.state.Suspected && !before:
 		message := o.state.Evidence.Message()
 		o.log.Error(message, "reason", reasonOtherProxy)
-		if o.record != nil {
-			o.record(reasonOtherProxy, message)
-		}
+		o.record(reasonOtherProxy, message)
 	case before && !o.state.Suspected:
 		o.log.Info("no other service proxy has written into this node's rules for a long time", "quiet", o.limits.Quiet)
 	}
 }
 
-// suspected reports, for metrics, whether another proxy is suspected.
-func (o *otherProxyObserver) suspected() bool { return o.state.Suspected }
-
-// now returns, for status, what the previous runs have shown.
+// now returns what the previous runs have shown.
 func (o *otherProxyObserver) now() otherproxy.State { return o.state }
 
 // lookForOtherProxy makes the observer of another proxy. A shadow has none, because it repairs
@@ -59,10 +54,7 @@ func (d *daemon) lookForOtherProxy(o options.Options, kernel driver.Running) {
 		return
 	}
 	d.otherProxy = &otherProxyObserver{
-		log: d.log, found: kernel.Findings.OtherWrites, limits: otherproxy.NewLimits(o.OtherProxy, o.VerifyPeriod),
-	}
-	if d.events != nil {
-		d.otherProxy.record = func(reason, message string) { d.events.onNode(d.node, reason, message) }
+		log: d.log, found: kernel.Findings.OtherWrites, record: d.events.onNode, limits: otherproxy.NewLimits(o.OtherProxy, o.VerifyPeriod),
 	}
 }
 
@@ -70,7 +62,7 @@ func (d *daemon) lookForOtherProxy(o options.Options, kernel driver.Running) {
 func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	counts := kernel.Counts()
 	if d.otherProxy != nil {
-		counts.OtherProxy = d.otherProxy.suspected
+		counts.OtherProxy = func() bool { return d.otherProxy.now().Suspected }
 	}
 	on := d.source.On()
 	if on.APIServer {

@@ -54,12 +54,12 @@ func TestOtherProxyObserver(t *testing.T) {
 	if len(events) != 1 || !strings.HasPrefix(events[0], "OtherServiceProxy: another service proxy") || !strings.Contains(events[0], "IPv4 nat/KUBE-SVC-A") {
 		t.Errorf("Events: %q", events)
 	}
-	if n := strings.Count(out.String(), "another service proxy"); n != 1 || !o.suspected() {
-		t.Errorf("suspected %v, in %d lines:\n%s", o.suspected(), n, out.String())
+	if n := strings.Count(out.String(), "another service proxy"); n != 1 || !o.now().Suspected {
+		t.Errorf("suspected %v, in %d lines:\n%s", o.now().Suspected, n, out.String())
 	}
 	o.found = func() rules.OtherWrites { return rules.OtherWrites{} }
 	o.Synced(syncer.Result{End: begin.Add(3 * time.Hour), Backends: asked})
-	if n := strings.Count(out.String(), "no other service proxy"); n != 1 || o.suspected() {
-		t.Errorf("three hours later: suspected %v:\n%s", o.suspected(), out.String())
+	if n := strings.Count(out.String(), "no other service proxy"); n != 1 || o.now().Suspected {
+		t.Errorf("three hours later: suspected %v:\n%s", o.now().Suspected, out.String())
 	}
 }

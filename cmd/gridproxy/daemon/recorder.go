@@ -20,6 +20,7 @@ import (
 // queue is lost, and one that cannot be sent, as before connect, is retried for some minutes.
 type recorder struct {
 	record.EventRecorder
+	node  string
 	close func()
 	sink  *eventSink
 }
@@ -33,7 +34,7 @@ func newRecorder(ctx context.Context, node string) (*recorder, error) {
 	sink := &eventSink{ctx: ctx, scheme: scheme}
 	b.StartRecordingToSink(sink)
 	source := corev1.EventSource{Component: "gridproxy", Host: node}
-	return &recorder{EventRecorder: b.NewRecorder(scheme, source), close: b.Shutdown, sink: sink}, nil
+	return &recorder{EventRecorder: b.NewRecorder(scheme, source), node: node, close: b.Shutdown, sink: sink}, nil
 }
 
 // connect sets the API server that Events go to. Before the first call none is sent.
@@ -46,11 +47,14 @@ func (r *recorder) connect(config *rest.Config, shared *http.Client) error {
 	return nil
 }
 
-// onNode records a Warning about this node. Its UID is the name, as in Events of the kubelet and of
-// kube-proxy, so that the daemon need not know the real one.
-func (r *recorder) onNode(node, reason, message string) {
-	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)}
-	r.Event(ref, corev1.EventTypeWarning, reason, message)
+// onNode records a Warning about this node; without a recorder, as with manifests, it does nothing.
+// The UID is the name, as in Events of the kubelet and of kube-proxy, so that the daemon need not
+// know the real one.
+func (r *recorder) onNode(reason, message string) {
+	if r != nil {
+		ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: r.node, UID: types.UID(r.node)}
+		r.Event(ref, corev1.EventTypeWarning, reason, message)
+	}
 }
 
 // eventSink is a record.EventSink: each Event is sent to its own namespace.

@@ -44,7 +44,7 @@ func TestRecorder(t *testing.T) {
 
 	// As watch hands them out: without kind and apiVersion.
 	r.Event(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}}, corev1.EventTypeWarning, "Reason", "text")
-	r.onNode("n1", "FailedToStartMetricServer", "in use")
+	r.onNode("FailedToStartMetricServer", "in use")
 	got := map[string]corev1.Event{}
 	for range 2 {
 		e := wait.Receive(t, "an Event is sent", sent)

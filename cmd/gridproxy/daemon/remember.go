@@ -55,9 +55,7 @@ func (d *daemon) reportSaving(err error) {
 	}
 	const text = "the state for a start without API server is not saved, the one before stays on disk; make space there, or change --state-dir"
 	d.log.Error(text, "err", err)
-	if d.events != nil {
-		d.events.onNode(d.node, "StateNotSaved", excerpt.Message(fmt.Sprintf("%s: %v", text, err)))
-	}
+	d.events.onNode("StateNotSaved", excerpt.Message(fmt.Sprintf("%s: %v", text, err)))
 }
 
 // saveObserver passes on what the kernel enforces, of one family at least.

@@ -115,15 +115,11 @@ func (d *daemon) reportHeld(grace time.Duration, held []topology.HeldEndpoint) {
 	text := fmt.Sprintf("the API server is back, and says that half of this unit or more is not ready: %d endpoints, the first %s of Service %s, are used for up to %s, "+
 		"until they are ready again, terminating or deleted; see --reconnect-grace", len(held), held[0].Addr, held[0].Service, grace)
 	d.log.Warn(text)
-	if d.events != nil {
-		d.events.onNode(d.node, "EndpointsHeld", text)
-	}
+	d.events.onNode("EndpointsHeld", text)
 }
 
 // reportAPIProxy makes an Event of a node-local API proxy that does not answer.
 func (d *daemon) reportAPIProxy(addr netip.AddrPort, err error) {
-	if d.events != nil {
-		d.events.onNode(d.node, "APIProxyDown", excerpt.Message(fmt.Sprintf("the node-local API proxy %s does not answer (%v): default/kubernetes leads to the API servers until it does; "+
-			"start it, or remove annotation %s of the EndpointSlice", addr, err, topology.AnnotationLocalEndpoint)))
-	}
+	d.events.onNode("APIProxyDown", excerpt.Message(fmt.Sprintf("the node-local API proxy %s does not answer (%v): default/kubernetes leads to the API servers until it does; "+
+		"start it, or remove annotation %s of the EndpointSlice", addr, err, topology.AnnotationLocalEndpoint)))
 }

@@ -83,7 +83,7 @@ func daemonOf(t *testing.T, servers ...*answering) *daemon {
 	}
 	config.ServerName = "example.com" // the name in httptest's certificate
 	ctx, stop := context.WithCancel(t.Context())
-	d := &daemon{log: slog.New(slog.DiscardHandler), node: "n1"}
+	d := &daemon{log: slog.New(slog.DiscardHandler)}
 	if err := d.openSource(ctx, options.Options{NodeName: "n1"}, nil, nil, func() (*rest.Config, error) { return config, nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func runSource(t *testing.T, d *daemon) {
 func TestOneConnection(t *testing.T) {
 	api := startAnswering(t, http.StatusNotFound)
 	d := daemonOf(t, api)
-	d.events.onNode("n1", "Reason", "text")
+	d.events.onNode("Reason", "text")
 	api.sees(t, "POST /api/v1/namespaces/default/events")
 	runSource(t, d)
 	for range 3 { // Services, EndpointSlices, this Node
@@ -133,7 +133,7 @@ func TestReservedLater(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	o := options.Options{NodeName: "n1", Kubeconfig: file}
 	log := slog.New(slog.DiscardHandler)
-	d := &daemon{log: log, node: "n1", saved: topology.Snapshot{Saved: time.Now()}}
+	d := &daemon{log: log, saved: topology.Snapshot{Saved: time.Now()}}
 	if err := d.openSource(t.Context(), o, nil, nil, func() (*rest.Config, error) { return apiserver.RestConfig(o, log) }); err != nil {
 		t.Fatal(err)
 	}

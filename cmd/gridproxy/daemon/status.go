@@ -12,13 +12,10 @@ import (
 	"gridproxy/cmd/gridproxy/status"
 )
 
-// statusServer is the name of the server at the status socket.
-const statusServer = "status"
-
 // socketServer returns the server at the status socket. Without it only the command is missing.
 func socketServer(path string, publisher *status.Publisher) server {
 	return server{
-		name: statusServer, flag: "status-socket", addr: path, remedy: "gridproxy status cannot ask this daemon; make the path available",
+		name: "status", flag: "status-socket", addr: path, remedy: "gridproxy status cannot ask this daemon; make the path available",
 		listen: socket.Listen, serving: publisher.Server,
 	}
 }
