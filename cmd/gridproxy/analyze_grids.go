@@ -28,10 +28,8 @@ func (in *inputs) withGrids(ctx context.Context, stdin io.Reader, namespace stri
 	for _, k := range gridspec.Kinds() {
 		kinds = append(kinds, k.GroupVersionKind())
 	}
-	s, raw, warnings, err := readSource(ctx, in.Options, stdin, in.stderr, kinds...)
-	for _, w := range warnings {
-		in.warn(w)
-	}
+	s, raw, err := in.readSource(ctx, stdin, kinds...)
+	s.Host = topology.HostOfNode(s.Self)
 	switch {
 	case err != nil:
 	case len(in.Manifests) > 0:

@@ -11,10 +11,13 @@ import (
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/command/objectnames"
 	"gridproxy/cmd/gridproxy/apiserver"
+	"gridproxy/topology"
 	"gridproxy/topology/manifest"
 	"gridproxy/topology/watch"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The kinds that are completed, by their paths in the API.
@@ -23,11 +26,12 @@ const (
 	nodesPath    = "/api/v1/nodes"
 )
 
-func (in *inputs) completeNode(cmd *cobra.Command) {
+// completeFlag completes a flag with a part of the names of a kind.
+func (in *inputs) completeFlag(cmd *cobra.Command, flag, path string, part func(namespace, name string) string) {
 	list := command.CompleteNames(func(ctx context.Context, _ []string, _ string, add func(string) bool) error {
-		return in.eachName(ctx, nodesPath, func(_, name string) bool { return add(name) })
+		return in.eachName(ctx, path, func(namespace, name string) bool { return add(part(namespace, name)) })
 	})
-	_ = cmd.RegisterFlagCompletionFunc("node-name", list) // fails only for a flag that has one
+	_ = cmd.RegisterFlagCompletionFunc(flag, list) // fails only for a flag that has one
 }
 
 // completeServices completes arguments that are Services, at most a number of them, and
@@ -46,72 +50,54 @@ func (in *inputs) completeServices(cmd *cobra.Command, namespace *string, most i
 			return true
 		})
 	})
-	in.completeNamespace(cmd)
-}
-
-func (in *inputs) completeNamespace(cmd *cobra.Command) {
-	list := command.CompleteNames(func(ctx context.Context, _ []string, _ string, add func(string) bool) error {
-		return in.eachName(ctx, servicesPath, func(namespace, _ string) bool { return add(namespace) })
-	})
-	_ = cmd.RegisterFlagCompletionFunc("namespace", list) // fails only for a flag that has one
+	in.completeFlag(cmd, "namespace", servicesPath, func(namespace, _ string) string { return namespace })
 }
 
 // eachName calls add with the objects of a kind in the source that the flags name, until it returns
 // false.
 func (in *inputs) eachName(ctx context.Context, path string, add func(namespace, name string) bool) error {
-	if in.FromState != "" {
-		return in.eachSavedName(path, add)
-	}
-	if len(in.Manifests) == 0 {
+	if in.FromState == "" && len(in.Manifests) == 0 {
 		config, err := apiserver.RestConfig(in.Options, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}
 		return objectnames.Each(ctx, config, path, add)
 	}
-	for _, file := range in.Manifests {
-		info, err := os.Stat(file) // a pipe or standard input would be read away from the command
-		if err != nil {
-			return err
-		}
-		if !info.IsDir() && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is no file", file)
-		}
-	}
-	objects, _, err := manifest.Read(in.Manifests, strings.NewReader(""))
-	if err != nil {
+	nodes, services, err := in.objectsInFiles()
+	switch {
+	case err != nil:
 		return err
-	}
-	if path == nodesPath {
-		for _, n := range objects.Nodes {
-			if !add("", n.Name) {
-				return nil
-			}
-		}
-		return nil
-	}
-	for _, s := range objects.Services {
-		if !add(s.Namespace, s.Name) {
-			return nil
-		}
+	case path == nodesPath:
+		addNames(nodes, add)
+	default:
+		addNames(services, add)
 	}
 	return nil
 }
 
-// eachSavedName calls add as eachName does, with the objects of a saved state.
-func (in *inputs) eachSavedName(path string, add func(namespace, name string) bool) error {
-	read, err := watch.ReadState(in.FromState)
-	if err != nil {
-		return err
-	}
-	if path == nodesPath {
-		add("", read.Node)
-		return nil
-	}
-	for _, s := range read.Snapshot.Services {
-		if !add(s.Namespace, s.Name) {
-			break
+func addNames[T topology.Object](objects []T, add func(namespace, name string) bool) {
+	for _, o := range objects {
+		if !add(o.GetNamespace(), o.GetName()) {
+			return
 		}
 	}
-	return nil
+}
+
+// objectsInFiles reads the saved state or the manifests that the flags name.
+func (in *inputs) objectsInFiles() ([]*corev1.Node, []*corev1.Service, error) {
+	if in.FromState != "" {
+		read, err := watch.ReadState(in.FromState)
+		return []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: read.Node}}}, read.Snapshot.Services, err
+	}
+	for _, file := range in.Manifests {
+		info, err := os.Stat(file) // a pipe or standard input would be read away from the command
+		if err != nil {
+			return nil, nil, err
+		}
+		if !info.IsDir() && !info.Mode().IsRegular() {
+			return nil, nil, fmt.Errorf("%s is no file", file)
+		}
+	}
+	objects, _, err := manifest.Read(in.Manifests, strings.NewReader(""))
+	return objects.Nodes, objects.Services, err
 }

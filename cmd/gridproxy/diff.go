@@ -43,7 +43,7 @@ written yet is shown as a difference: --wait gives it time.`,
 		Args:    command.NoArgs,
 		PreRunE: in.read,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := diffWithin(cmd.Context(), wait, in.Options, std, in.warn)
+			text, err := diffWithin(cmd.Context(), wait, in, std)
 			if err == nil {
 				err = command.Flush(std.Out, text)
 			}
@@ -62,11 +62,11 @@ written yet is shown as a difference: --wait gives it time.`,
 }
 
 // diffWithin compares until nothing differs, for at most the duration wait.
-func diffWithin(ctx context.Context, wait time.Duration, o options.Options, std command.Stdio, warn func(string)) ([]byte, error) {
-	if wait > 0 && slices.Contains(o.Manifests, "-") {
+func diffWithin(ctx context.Context, wait time.Duration, in *inputs, std command.Stdio) ([]byte, error) {
+	if wait > 0 && slices.Contains(in.Manifests, "-") {
 		return nil, command.NewUsageError(fmt.Errorf("--wait %s and --manifests -: standard input can be read only once; give a file", wait))
 	}
-	l, err := newDiffRun(ctx, o, std, warn)
+	l, err := newDiffRun(ctx, in, std)
 	if err != nil {
 		return nil, err
 	}

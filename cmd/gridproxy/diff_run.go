@@ -9,7 +9,6 @@ import (
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/apiserver"
 	"gridproxy/cmd/gridproxy/driver"
-	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/rules"
 	"gridproxy/rules/host"
 	"gridproxy/topology"
@@ -18,25 +17,20 @@ import (
 
 // diffRun compares once or, with --wait, several times with the same connection. Close it.
 type diffRun struct {
-	o      options.Options
+	in     *inputs
 	std    command.Stdio
-	warn   func(string)
 	list   *listing       // nil = there are manifests, which are read each time
 	kernel *driver.Shadow // nil = before the first comparison
 }
 
 // newDiffRun reads the cluster.
-func newDiffRun(ctx context.Context, o options.Options, std command.Stdio, warn func(string)) (*diffRun, error) {
-	l := &diffRun{o: o, std: std, warn: warn}
-	var err error
-	if l.o.NodeName, err = nodeName(o.NodeName); err != nil {
-		return nil, err
+func newDiffRun(ctx context.Context, in *inputs, std command.Stdio) (l *diffRun, err error) {
+	l = &diffRun{in: in, std: std}
+	if in.NodeName, err = nodeName(in.NodeName); err != nil || len(in.Manifests) > 0 {
+		return l, err
 	}
-	if len(o.Manifests) > 0 {
-		return l, nil
-	}
-	defer command.Waiting(std.Err, waitingFor(o))()
-	l.list, err = openListing(ctx, l.o, false)
+	defer command.Waiting(std.Err, "reading the cluster")()
+	l.list, err = openListing(ctx, in.Options, false)
 	return l, err
 }
 
@@ -58,15 +52,14 @@ func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := topology.Resolve(s, l.o.Topology())
-	want := rules.Compile(view, apiserver.RulesConfig(l.o))
-	for _, w := range append(doubts(s, view), driver.Warnings(want, l.o)...) {
-		l.warn(w)
-	}
-	l.warn = func(string) {}
+	o := l.in.Options
+	view := topology.Resolve(s, o.Topology())
+	want := rules.Compile(view, apiserver.RulesConfig(o))
+	l.in.warnAll(append(doubts(s, view), driver.Warnings(want, o)...))
+	l.in.warn = func(string) {}
 	if l.kernel == nil {
 		log := slog.New(slog.NewTextHandler(l.std.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		if l.kernel, err = driver.NewShadow(ctx, l.o, log); err != nil {
+		if l.kernel, err = driver.NewShadow(ctx, o, log); err != nil {
 			return nil, unreadKernelError{err}
 		}
 	}
@@ -88,11 +81,7 @@ func (l *diffRun) snapshot(ctx context.Context) (s topology.Snapshot, err error)
 	if l.list != nil {
 		s, err = l.list.snapshot()
 	} else {
-		var warnings []string
-		s, warnings, err = readSnapshot(ctx, l.o, l.std.In, l.std.Err)
-		for _, w := range warnings {
-			l.warn(w)
-		}
+		s, err = l.in.snapshot(ctx, l.std.In)
 	}
 	if err != nil {
 		return s, err

@@ -204,7 +204,7 @@ func explainName(ctx context.Context, in *inputs, text string, std command.Stdio
 		return err
 	}
 	if snapshot.Namespaces == nil {
-		return errNoNames()
+		return errNoNames
 	}
 	if err := in.checkNode(snapshot); err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
-	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
 	"gridproxy/topology/watch"
 
@@ -44,13 +43,6 @@ func (in *inputs) readState(node string) error {
 	in.NodeName, in.Kubeconfig, in.Master, in.APIServers, in.Manifests = read.Node, "", "", nil, nil
 	in.saved = &read.Snapshot
 	return nil
-}
-
-// savedSnapshot returns the saved state with the addresses of its Node object.
-func (in *inputs) savedSnapshot() topology.Snapshot {
-	s := *in.saved
-	s.Host = topology.HostOfNode(s.Self)
-	return s
 }
 
 // stateLine returns a line with the time and the file of the saved state.

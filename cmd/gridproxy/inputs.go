@@ -34,7 +34,7 @@ type inputs struct {
 func (in *inputs) declare(cmd *cobra.Command, show ...options.Group) {
 	in.Options = options.Defaults()
 	in.AddFlags(cmd.Flags(), show...)
-	in.completeNode(cmd)
+	in.completeFlag(cmd, "node-name", nodesPath, func(_, name string) string { return name })
 }
 
 // read completes the options, and checks them. It serves as PreRunE of a command.
@@ -54,9 +54,7 @@ func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 		}
 		in.config = text
 		warnings, err := options.SetConfig(in.ConfigFile, text, cmd.Flags())
-		for _, w := range warnings {
-			in.warn(w)
-		}
+		in.warnAll(warnings)
 		if err != nil {
 			return err
 		}
@@ -69,10 +67,14 @@ func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 	if err := in.Check(); err != nil {
 		return command.NewUsageError(err)
 	}
-	for _, w := range in.Warnings() {
+	in.warnAll(in.Warnings())
+	return nil
+}
+
+func (in *inputs) warnAll(warnings []string) {
+	for _, w := range warnings {
 		in.warn(w)
 	}
-	return nil
 }
 
 // adoptFlags takes over the flags of the running daemon if the command line has only flags of the
@@ -104,7 +106,7 @@ func configWatch(in *inputs, log *slog.Logger) *watch.FileConfig {
 	return &watch.FileConfig{
 		Path: in.ConfigFile, Text: in.config,
 		Read:   func() ([]byte, error) { return regularfile.Read(in.ConfigFile, options.ConfigMax) },
-		Accept: func(text []byte) error { return in.acceptConfig(text) },
+		Accept: in.acceptConfig,
 		Report: func(err error) {
 			if err == nil {
 				log.Info("--config can be read again, and has not changed", "file", in.ConfigFile)

@@ -83,9 +83,7 @@ func printMatrix(ctx context.Context, in *inputs, names []types.NamespacedName, 
 		return err
 	}
 	if watch.HasAPIServer(rows) {
-		for _, w := range assumedProxies(snapshot.Slices) {
-			in.warn(w)
-		}
+		in.warnAll(assumedProxies(snapshot.Slices))
 	}
 	done := command.Waiting(std.Err, "resolving the matrix")
 	m := matrix.New(snapshot, in.Topology(), rows)

@@ -90,9 +90,7 @@ func renderSource(ctx context.Context, in *inputs, std command.Stdio) error {
 		write = renderNames
 	}
 	text, warnings, err := write(snapshot, in.Options)
-	for _, w := range warnings {
-		in.warn(w)
-	}
+	in.warnAll(warnings)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // operator.
 func renderNames(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	if s.Namespaces == nil {
-		return nil, nil, errNoNames()
+		return nil, nil, errNoNames
 	}
 	view := topology.ResolveDNS(s, o.Topology())
 	if unknown := unknownNode(s); unknown != "" {
@@ -71,8 +71,5 @@ func portTexts(ports []dnsview.Port) string {
 	return strings.Join(texts, ",")
 }
 
-// errNoNames returns the error for a saved state without names. Other sources are asked for
-// names.
-func errNoNames() error {
-	return errors.New("the state has no names: the daemon that saved it ran without --local-dns; give --manifests, or an API server")
-}
+// errNoNames means that a saved state has no names. Other sources are asked for names.
+var errNoNames = errors.New("the state has no names: the daemon that saved it ran without --local-dns; give --manifests, or an API server")

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"gridproxy/cmd/command"
-	"gridproxy/cmd/gridproxy/options"
 	"gridproxy/controller/gridspec"
 	"gridproxy/topology"
 	"gridproxy/topology/excerpt"
@@ -19,16 +18,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// snapshot returns the saved state, or what readSnapshot reads, whose warnings it prints.
-func (in *inputs) snapshot(ctx context.Context, stdin io.Reader) (topology.Snapshot, error) {
+// snapshot returns the saved state or, without one, what readSource reads. The addresses of the
+// machine are those of its Node object.
+func (in *inputs) snapshot(ctx context.Context, stdin io.Reader) (s topology.Snapshot, err error) {
 	if in.saved != nil {
-		return in.savedSnapshot(), nil
+		s = *in.saved
+	} else if s, _, err = in.readSource(ctx, stdin); err != nil {
+		return s, err
 	}
-	s, warnings, err := readSnapshot(ctx, in.Options, stdin, in.stderr)
-	for _, w := range warnings {
-		in.warn(w)
-	}
-	return s, err
+	s.Host = topology.HostOfNode(s.Self)
+	return s, nil
 }
 
 // allNodes returns a Snapshot of no node in particular, with the labels of all Nodes. A source
@@ -42,51 +41,33 @@ func (in *inputs) allNodes(ctx context.Context, stdin io.Reader) (topology.Snaps
 	return s, err
 }
 
-// readSnapshot reads the whole source once. The addresses of the machine are those of its Node
-// object. Without a node name all Nodes are read, and Self is nil. If reading takes long, a line in
-// problems says so.
-func readSnapshot(ctx context.Context, o options.Options, in io.Reader, problems io.Writer) (s topology.Snapshot, warnings []string, err error) {
-	s, _, warnings, err = readSource(ctx, o, in, problems)
-	return s, warnings, err
-}
-
-// readSource reads as readSnapshot does, and returns the objects of further kinds in manifests
-// too. A warning for each other kind says how many objects are skipped.
-func readSource(ctx context.Context, o options.Options, in io.Reader, problems io.Writer, further ...schema.GroupVersionKind) (s topology.Snapshot, raw []manifest.Raw, warnings []string, err error) {
-	defer command.Waiting(problems, waitingFor(o))()
-	if len(o.Manifests) > 0 {
-		var contents manifest.Contents
-		read := func() (manifest.Contents, []string, error) { return manifest.ReadWith(o.Manifests, in, further...) }
-		if o.Names {
-			read = func() (manifest.Contents, []string, error) { return manifest.ReadWithNames(o.Manifests, in) }
+// readSource reads the whole source once, and prints its warnings. Without a node name all Nodes
+// are read, and Self is nil. It also returns the objects of further kinds in manifests. If reading
+// takes long, a line on standard error says so.
+func (in *inputs) readSource(ctx context.Context, stdin io.Reader, further ...schema.GroupVersionKind) (topology.Snapshot, []manifest.Raw, error) {
+	if len(in.Manifests) == 0 {
+		defer command.Waiting(in.stderr, "reading the cluster")()
+		l, err := openListing(ctx, in.Options, true)
+		if err != nil {
+			return topology.Snapshot{}, nil, err
 		}
-		if contents, warnings, err = read(); err == nil {
-			s, raw = contents.Snapshot(o.NodeName), contents.Further
-			warnings = append(warnings, skipped(contents.Skipped)...)
-		}
-	} else {
-		s, err = listCluster(ctx, o)
+		defer l.close()
+		s, err := l.snapshot()
+		return s, nil, err
 	}
-	s.Host = topology.HostOfNode(s.Self)
-	return s, raw, warnings, err
-}
-
-// waitingFor returns what a command waits for while it reads its source, for a message.
-func waitingFor(o options.Options) string {
-	if len(o.Manifests) > 0 {
-		return "reading the manifests"
+	read := func() (manifest.Contents, []string, error) { return manifest.ReadWith(in.Manifests, stdin, further...) }
+	if in.Names {
+		read = func() (manifest.Contents, []string, error) { return manifest.ReadWithNames(in.Manifests, stdin) }
 	}
-	return "reading the cluster"
-}
-
-// listCluster reads everything once.
-func listCluster(ctx context.Context, o options.Options) (topology.Snapshot, error) {
-	l, err := openListing(ctx, o, true)
+	done := command.Waiting(in.stderr, "reading the manifests")
+	contents, warnings, err := read()
+	done()
+	in.warnAll(warnings)
 	if err != nil {
-		return topology.Snapshot{}, err
+		return topology.Snapshot{}, nil, err
 	}
-	defer l.close()
-	return l.snapshot()
+	in.warnAll(skipped(contents.Skipped))
+	return contents.Snapshot(in.NodeName), contents.Further, nil
 }
 
 // skipped returns a line for each kind of object in manifests that a command does not use, and

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"gridproxy/cmd/command"
 	"gridproxy/cmd/gridproxy/options"
@@ -52,15 +53,12 @@ func printStatus(ctx context.Context, o options.Options, std command.Stdio) erro
 	if err := command.PrintAs(std.Out, o.Output, s, s.WriteTable); err != nil {
 		return err
 	}
-	var problems []error
-	for _, p := range s.Problems {
-		problems = append(problems, errors.New(p))
-	}
+	problems := s.Problems
 	if len(problems) == 0 && !s.Healthy {
-		problems = append(problems, errors.New("the daemon says that it is not healthy, and not why"))
+		problems = []string{"the daemon says that it is not healthy, and not why"}
 	}
 	if len(problems) == 0 {
 		return nil
 	}
-	return command.Finding{Problems: errors.Join(problems...)}
+	return command.Finding{Problems: errors.New(strings.Join(problems, "\n"))}
 }
