@@ -84,7 +84,11 @@ func TestCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warnings, err := options.ReadConfig(file, set)
+	text, err := options.ConfigText(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings, err := options.SetConfig(file, text, set)
 	if err != nil {
 		t.Error(err)
 	}

@@ -13,16 +13,15 @@ import (
 func (o Options) Check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	manifests, servers := strings.Join(o.Manifests, ","), printServers(o.APIServers)
 	if len(o.Manifests) > 0 && o.Kubeconfig != "" {
-		wrong("--manifests %s and --kubeconfig %s: give one of them; objects come from files or from an API server", strings.Join(o.Manifests, ","), o.Kubeconfig)
+		wrong("--manifests %s and --kubeconfig %s: give one of them; objects come from files or from an API server", manifests, o.Kubeconfig)
 	}
-	if servers := printServers(o.APIServers); servers != "" {
-		if o.Kubeconfig != "" {
-			wrong("--api-servers %s and --kubeconfig %s: give one of them; --api-servers goes with the credentials of a Pod", servers, o.Kubeconfig)
-		}
-		if len(o.Manifests) > 0 {
-			wrong("--api-servers %s and --manifests %s: give one of them; objects come from files or from API servers", servers, strings.Join(o.Manifests, ","))
-		}
+	if servers != "" && o.Kubeconfig != "" {
+		wrong("--api-servers %s and --kubeconfig %s: give one of them; --api-servers goes with the credentials of a Pod", servers, o.Kubeconfig)
+	}
+	if servers != "" && len(o.Manifests) > 0 {
+		wrong("--api-servers %s and --manifests %s: give one of them; objects come from files or from API servers", servers, manifests)
 	}
 	for _, m := range o.Manifests {
 		if m == "" {
@@ -30,9 +29,9 @@ func (o Options) Check() error {
 		}
 	}
 	if o.Master != "" && len(o.Manifests) > 0 {
-		wrong("--master %s and --manifests %s: give one of them; objects come from files or from an API server", o.Master, strings.Join(o.Manifests, ","))
+		wrong("--master %s and --manifests %s: give one of them; objects come from files or from an API server", o.Master, manifests)
 	}
-	if servers := printServers(o.APIServers); o.Master != "" && servers != "" {
+	if o.Master != "" && servers != "" {
 		wrong("--master %s and --api-servers %s: give one of them; --master replaces the server of --kubeconfig", o.Master, servers)
 	}
 	if o.WriteConfigTo != "" {

@@ -17,17 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ReadConfig sets the flags that are not on the command line from the KubeProxyConfiguration in
-// file. A warning names each field that has no effect here.
-func ReadConfig(file string, flags *pflag.FlagSet) (warnings []string, err error) {
-	text, err := ConfigText(file)
-	if err != nil {
-		return nil, err
-	}
-	return SetConfig(file, text, flags)
-}
-
-// SetConfig sets flags as ReadConfig does, from a file that has been read already.
+// SetConfig sets the flags that are not on the command line from the KubeProxyConfiguration in
+// text, which file has. A warning names each field that has no effect here.
 func SetConfig(file string, text []byte, flags *pflag.FlagSet) (warnings []string, err error) {
 	config, warnings, err := decode(text)
 	if err != nil {

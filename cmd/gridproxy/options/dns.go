@@ -45,7 +45,8 @@ func defaultDNS() DNS {
 func (o *Options) addDNSRules(fs *pflag.FlagSet) {
 	d := &o.DNS
 	fs.BoolVar(&d.Enabled, "local-dns", d.Enabled, "lead the queries of this node to grid-dns on it, while that answers")
-	fs.Var(listOf(&d.Addresses, command.ParseDNSAddresses, printAddresses, "IP[,IP]"), "dns-address", "addresses of grid-dns, one of each family at most, which the daemon adds to interface lo")
+	fs.Var(listOf(&d.Addresses, command.ParseDNSAddresses, printList, "IP[,IP]"), "dns-address",
+		"addresses of grid-dns, one of each family at most, which the daemon adds to interface lo")
 }
 
 // addDNS declares the flags of the daemon alone.
@@ -82,14 +83,6 @@ func (o Options) checkDNS(wrong func(format string, args ...any)) {
 	if d.Socket == "" {
 		wrong("--names-socket is empty: name a path, at which grid-dns learns what DNS says")
 	}
-}
-
-func printAddresses(all []netip.Addr) string {
-	words := make([]string, len(all))
-	for i, a := range all {
-		words[i] = a.String()
-	}
-	return strings.Join(words, ",")
 }
 
 func parseServiceName(text string) (types.NamespacedName, error) {

@@ -16,5 +16,5 @@
 //   - which field of the file of --config sets which flag: config_file.go; the fields that a file
 //     sets: leaves.go
 //
-// Parsing is pure. Only ReadConfig opens a file.
+// Parsing is pure. Only ConfigText opens a file.
 package options

@@ -1,9 +1,9 @@
 package options
 
 import (
-	"cmp"
 	_ "embed" // of the names of gates
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,22 +41,14 @@ func fixedGates() map[string]bool {
 	}
 }
 
-// FeatureGates are the gates that the operator set, sorted by name, each once.
-type FeatureGates []FeatureGate
+// FeatureGates has the value of each gate that the operator set, by its name. Copies of Options
+// share the map, so it is never changed.
+type FeatureGates map[string]bool
 
-// FeatureGate is one feature gate of kube-proxy.
-type FeatureGate struct {
-	Name    string
-	Enabled bool
-}
-
-// Enabled reports whether a gate is on. A gate that the operator did not set has the value
-// otherwise.
-func (g FeatureGates) Enabled(name string, otherwise bool) bool {
-	if i := g.find(name); i >= 0 {
-		return g[i].Enabled
-	}
-	return otherwise
+// Enabled reports whether a gate that has an effect here is on.
+func (g FeatureGates) Enabled(name string) bool {
+	enabled, set := g[name]
+	return enabled || !set
 }
 
 // Warnings name the gates that would change what kube-proxy does, and have no effect here. Gates
@@ -64,30 +56,20 @@ func (g FeatureGates) Enabled(name string, otherwise bool) bool {
 func (g FeatureGates) Warnings() []string {
 	var warnings []string
 	fixed := fixedGates()
-	for _, gate := range g {
-		if always, found := fixed[gate.Name]; found && always != gate.Enabled {
-			warnings = append(warnings, fmt.Sprintf("feature gate %s=%t has no effect: here it is always %t", gate.Name, gate.Enabled, always))
+	for _, name := range slices.Sorted(maps.Keys(g)) {
+		if always, found := fixed[name]; found && always != g[name] {
+			warnings = append(warnings, fmt.Sprintf("feature gate %s=%t has no effect: here it is always %t", name, g[name], always))
 		}
 	}
 	return warnings
 }
 
-func (g FeatureGates) find(name string) int {
-	return slices.IndexFunc(g, func(gate FeatureGate) bool { return gate.Name == name })
-}
-
-// with returns the gates of g and more, sorted by name. The values of more win.
-func (g FeatureGates) with(more FeatureGates) FeatureGates {
-	g = slices.Clone(g)
-	for _, gate := range more {
-		if i := g.find(gate.Name); i >= 0 {
-			g[i] = gate
-		} else {
-			g = append(g, gate)
-		}
-	}
-	slices.SortFunc(g, func(a, b FeatureGate) int { return cmp.Compare(a.Name, b.Name) })
-	return g
+// merge returns the gates of g and more. The values of more win.
+func (g FeatureGates) merge(more FeatureGates) FeatureGates {
+	all := FeatureGates{}
+	maps.Copy(all, g)
+	maps.Copy(all, more)
+	return all
 }
 
 // gatesValue is the pflag.Value of --feature-gates. As with kube-proxy, the flag may be repeated,
@@ -100,9 +82,9 @@ func (v gatesValue) String() string {
 	if v.to == nil {
 		return ""
 	}
-	words := make([]string, len(*v.to))
-	for i, gate := range *v.to {
-		words[i] = fmt.Sprintf("%s=%t", gate.Name, gate.Enabled)
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(*v.to)) {
+		words = append(words, fmt.Sprintf("%s=%t", name, (*v.to)[name]))
 	}
 	return strings.Join(words, ",")
 }
@@ -110,7 +92,7 @@ func (v gatesValue) String() string {
 func (v gatesValue) Set(text string) error {
 	gates, err := parseFeatureGates(text)
 	if err == nil {
-		*v.to = v.to.with(gates)
+		*v.to = v.to.merge(gates)
 	}
 	return err
 }
@@ -118,7 +100,7 @@ func (v gatesValue) Set(text string) error {
 func (v gatesValue) setDefault(text string) error {
 	gates, err := parseFeatureGates(text)
 	if err == nil {
-		*v.to = gates.with(*v.to)
+		*v.to = gates.merge(*v.to)
 	}
 	return err
 }
@@ -134,7 +116,7 @@ func defaultGate(flag *pflag.Flag, name, enabled string) error {
 }
 
 func parseFeatureGates(text string) (FeatureGates, error) {
-	var gates FeatureGates
+	gates := FeatureGates{}
 	for part := range strings.SplitSeq(text, ",") {
 		if strings.TrimSpace(part) == "" {
 			continue
@@ -148,7 +130,7 @@ func parseFeatureGates(text string) (FeatureGates, error) {
 		if err := checkGate(name); err != nil {
 			return nil, err
 		}
-		gates = gates.with(FeatureGates{{Name: name, Enabled: on}})
+		gates[name] = on
 	}
 	return gates, nil
 }

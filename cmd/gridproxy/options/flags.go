@@ -72,7 +72,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 		"nodes-without-unit", "which endpoints of a Service a known node uses that has none of its topology keys: none, its own, or all")
 	fs.Var(offering(flagOf(&o.DetectLocalMode, parseDetectLocalMode, printWord, "mode"), detectLocalModes()...),
 		"detect-local-mode", "how packets of this node's Pods are recognised: ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix")
-	fs.Var(flagOf(&o.ClusterCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
+	fs.Var(flagOf(&o.ClusterCIDRs, parsePrefixes, printList, "CIDR[,CIDR]"),
 		"cluster-cidr", "range of the Pods, the first of each family counts; without it mode ClusterCIDR detects nothing")
 	fs.Var(word(&o.PodBridge, "name", parseInterface), "pod-bridge-interface", "bridge of this node's Pods, for mode BridgeInterface")
 	fs.Var(word(&o.PodInterfacePrefix, "prefix", parseInterface), "pod-interface-name-prefix", "prefix of the names of the Pods' interfaces, for mode InterfaceNamePrefix")
@@ -85,7 +85,7 @@ func (o *Options) addRules(fs *pflag.FlagSet) {
 	fs.Var(offering(flagOf(&o.ProxyMode, parseProxyMode, printWord, strings.Join(texts(Modes()), "|")), Modes()...), "proxy-mode", "kernel mechanism: chains, or virtual servers with chains for what these cannot express")
 	fs.Var(word(&o.ServiceProxyName, "name", parseProxyName), "service-proxy-name", "serve only the Services whose label service.kubernetes.io/service-proxy-name is this, which kube-proxy leaves alone, in chains whose names begin with GRID-; without it those without the label, in chains with kube-proxy's names")
 	fs.Var(offering(word(&o.IPVS.Scheduler, "name", parseScheduler), ipvs.Schedulers()...), "ipvs-scheduler", "how a virtual server chooses an endpoint, by its name in ipvsadm(8); a Service may name another one in the annotation "+topology.AnnotationScheduler)
-	fs.Var(listOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printPrefixes, "CIDR[,CIDR]"),
+	fs.Var(listOf(&o.IPVS.ExcludeCIDRs, parsePrefixes, printList, "CIDR[,CIDR]"),
 		"ipvs-exclude-cidrs", "ranges in which no virtual server is made or changed; Services there are written as chains")
 	o.addDNSRules(fs)
 }

@@ -53,14 +53,13 @@ func Modes() []Mode {
 
 // flagsOfMode returns the flags of one mode, or of the default if no mode has the name.
 func flagsOfMode(name Mode) modeFlags {
-	all := table()
-	return all[max(0, slices.IndexFunc(all, func(m modeFlags) bool { return m.name == name }))]
+	return firstMode(func(m modeFlags) bool { return m.name == name })
 }
 
 // firstMode returns the first mode that fits, or the default if none does.
-func firstMode(fits func(modeFlags) bool) Mode {
+func firstMode(fits func(modeFlags) bool) modeFlags {
 	all := table()
-	return all[max(0, slices.IndexFunc(all, fits))].name
+	return all[max(0, slices.IndexFunc(all, fits))]
 }
 
 // has reports whether only this mode has a field of the configuration file.
@@ -103,17 +102,17 @@ func (o Options) checkMode(wrong func(format string, args ...any)) {
 	mode := flagsOfMode(o.ProxyMode)
 	if o.ServiceProxyName != "" && mode.alone != "" {
 		wrong("--service-proxy-name %s: mode %s %s; use --proxy-mode %s", o.ServiceProxyName, mode.name, mode.alone,
-			firstMode(func(m modeFlags) bool { return m.alone == "" }))
+			firstMode(func(m modeFlags) bool { return m.alone == "" }).name)
 	}
-	if mode.gate != "" && !o.FeatureGates.Enabled(mode.gate, true) {
+	if mode.gate != "" && !o.FeatureGates.Enabled(mode.gate) {
 		wrong("--proxy-mode %s: feature gate %s is false, so that kube-proxy has no such mode; use --proxy-mode %s, or set the gate to true", mode.name, mode.gate,
-			firstMode(func(m modeFlags) bool { return m.gate == "" }))
+			firstMode(func(m modeFlags) bool { return m.gate == "" }).name)
 	}
 	if p := o.Periods(); p.Sync < p.MinSync {
 		wrong("--%[1]s-sync-period %[2]s is shorter than --%[1]s-min-sync-period %[3]s: give at least %[3]s, or a shorter least time between syncs", mode.name, p.Sync, p.MinSync)
 	}
 	if o.Part != "" && len(mode.parts) == 0 {
 		wrong("--part %s: the rules of mode %s have no parts; add --proxy-mode %s, or leave --part out", o.Part, o.ProxyMode,
-			firstMode(func(m modeFlags) bool { return len(m.parts) > 0 }))
+			firstMode(func(m modeFlags) bool { return len(m.parts) > 0 }).name)
 	}
 }

@@ -171,7 +171,7 @@ func (o Options) Ends() bool { return o.InitOnly || o.Cleanup || o.Version || o.
 func (o Options) Rules() rules.Config {
 	return rules.Config{
 		MasqueradeAll:      o.MasqueradeAll,
-		IgnoreExternalIPs:  !o.FeatureGates.Enabled(GateExternalIPs, true),
+		IgnoreExternalIPs:  !o.FeatureGates.Enabled(GateExternalIPs),
 		LocalhostNodePorts: o.LocalhostNodePorts,
 		NodePortAddresses:  o.NodePortAddresses,
 		LocalDNS:           o.localDNS(),

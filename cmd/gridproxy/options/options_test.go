@@ -2,7 +2,6 @@ package options
 
 import (
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +15,9 @@ import (
 	"github.com/spf13/pflag"
 	kubeproxy "k8s.io/kube-proxy/config/v1alpha1"
 )
+
+// everything lets a comparison see fields that are not exported.
+var everything = cmp.Exporter(func(reflect.Type) bool { return true })
 
 func parse(t *testing.T, args ...string) (Options, *pflag.FlagSet, error) {
 	t.Helper()
@@ -46,7 +48,7 @@ func TestDefaultsSurviveTheirFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Defaults(), got, cmpopts.EquateEmpty(), cmp.Exporter(func(reflectType) bool { return true })); diff != "" {
+	if diff := cmp.Diff(Defaults(), got, cmpopts.EquateEmpty(), everything); diff != "" {
 		t.Errorf("defaults changed (-want +got):\n%s", diff)
 	}
 }
@@ -117,7 +119,7 @@ func TestNodePortAddresses(t *testing.T) {
 		"localhost,127.0.0.0/8":    {prefixes: localhost + ",127.0.0.0/8"},
 	} {
 		o, fs, err := parse(t, "--nodeport-addresses="+text)
-		if got := printPrefixes(o.NodePortAddresses.Prefixes); err != nil || o.NodePortAddresses.Primary != want.primary || got != want.prefixes {
+		if got := printList(o.NodePortAddresses.Prefixes); err != nil || o.NodePortAddresses.Primary != want.primary || got != want.prefixes {
 			t.Errorf("%q: %+v, %v; want %+v", text, o.NodePortAddresses, err, want)
 			continue
 		}
@@ -210,19 +212,15 @@ func TestRepeatedLists(t *testing.T) {
 
 func readConfig(t *testing.T, text string, args ...string) (Options, []string, error) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	o := Defaults()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	o.AddFlags(fs)
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	warnings, err := ReadConfig(file, fs)
+	warnings, err := SetConfig("config.yaml", []byte(text), fs)
 	for i := range warnings {
-		warnings[i] = strings.TrimPrefix(warnings[i], file+": ")
+		warnings[i] = strings.TrimPrefix(warnings[i], "config.yaml: ")
 	}
 	return o, warnings, err
 }
@@ -280,7 +278,7 @@ func TestConfigOfKubeadm(t *testing.T) {
 	want.NodePortAddresses.Prefixes, _ = parsePrefixes("10.0.0.0/8,192.168.0.0/16")
 	want.LocalhostNodePorts, want.MasqueradeAll = false, true
 	want.Conntrack.Min, want.Conntrack.TCPTimeoutEstablished = 0, time.Hour
-	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflectType) bool { return true })); diff != "" {
+	if diff := cmp.Diff(want, got, everything); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"field bindAddress has no effect here"}, warnings); diff != "" {
@@ -335,7 +333,7 @@ func TestConfigOfIPVS(t *testing.T) {
 		TCPTimeout: 15 * time.Minute, TCPFin: 2 * time.Minute, UDPTimeout: 5 * time.Minute,
 	}
 	want.IPVS.ExcludeCIDRs, _ = parsePrefixes("10.1.0.0/16,fd00:1::/64")
-	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflectType) bool { return true })); diff != "" {
+	if diff := cmp.Diff(want, got, everything); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"field iptables.syncPeriod has no effect in mode ipvs"}, warnings); diff != "" {
@@ -375,8 +373,15 @@ func TestWrongConfig(t *testing.T) {
 			t.Errorf("%q: got error %v, want the file and %q", text, err, want)
 		}
 	}
-	if _, err := ReadConfig("/nonexistent", pflag.NewFlagSet("", pflag.ContinueOnError)); err == nil || !strings.Contains(err.Error(), "/nonexistent") {
+	if _, err := ConfigText("/nonexistent"); err == nil || !strings.Contains(err.Error(), "/nonexistent") {
 		t.Errorf("missing file: got %v", err)
+	}
+}
+
+// TestConfigIsLimited: an endless file is an error before it fills the memory.
+func TestConfigIsLimited(t *testing.T) {
+	if _, err := ConfigText("/dev/zero"); err == nil || !strings.Contains(err.Error(), "--config: /dev/zero: is larger than 1048576 bytes") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -403,7 +408,7 @@ func TestConfigIsReadWhole(t *testing.T) {
 // TestFieldsExist: every name in the table is a field of the type. Otherwise its flag is never set.
 func TestFieldsExist(t *testing.T) {
 	full := &kubeproxy.KubeProxyConfiguration{}
-	fill(reflectValue(full))
+	fill(reflect.ValueOf(full).Elem())
 	have := map[string]bool{}
 	for _, l := range leaves(full) {
 		have[l.path] = true
@@ -418,6 +423,33 @@ func TestFieldsExist(t *testing.T) {
 		if fs.Lookup(flag) == nil {
 			t.Errorf("field %s: there is no flag --%s", field, flag)
 		}
+	}
+}
+
+// fill sets every exported field below v to something that is not zero.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint32:
+		v.SetUint(1)
+	case reflect.Float32:
+		v.SetFloat(1)
 	}
 }
 

@@ -128,10 +128,10 @@ func parsePrefixes(text string) ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-func printPrefixes(prefixes []netip.Prefix) string {
-	words := make([]string, len(prefixes))
-	for i, p := range prefixes {
-		words[i] = p.String()
+func printList[T fmt.Stringer](list []T) string {
+	words := make([]string, len(list))
+	for i, v := range list {
+		words[i] = v.String()
 	}
 	return strings.Join(words, ",")
 }
@@ -176,7 +176,7 @@ func parseNodePortAddresses(text string) (rules.NodePortAddresses, error) {
 }
 
 func printNodePortAddresses(a rules.NodePortAddresses) string {
-	cidrs := printPrefixes(a.Prefixes)
+	cidrs := printList(a.Prefixes)
 	if a.Primary {
 		return strings.TrimSuffix(keywordPrimary+","+cidrs, ",")
 	}
