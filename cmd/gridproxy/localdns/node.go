@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -66,7 +65,9 @@ func NewNode(c NodeConfig) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	prepare(redirect, c.Options.Addresses)
+	for _, addr := range c.Options.Addresses { // before any rule names the sets of its family
+		_ = redirect.Prepare(rules.FamilyOf(addr)) // the redirector tries again, and reports what fails
+	}
 	n := &Node{config: c, inKernel: redirect, flows: map[rules.Family]*sync.Mutex{rules.IPv4: {}, rules.IPv6: {}}}
 	n.server = NewServer(Config{Node: c.NodeName, Domain: c.Options.Domain, Service: c.Options.Service, Log: c.Log})
 	n.redirector = newRedirector(redirectorConfig{
@@ -74,14 +75,6 @@ func NewNode(c NodeConfig) (*Node, error) {
 		Prevents: n.prevents, Switched: n.switched,
 	})
 	return n, nil
-}
-
-// prepare prepares all families, before any rule names their sets. What fails now is reported, and
-// tried again, by the redirector.
-func prepare(redirect *dnsredirect.Redirect, addrs []netip.Addr) {
-	for _, addr := range addrs {
-		_ = redirect.Prepare(rules.FamilyOf(addr))
-	}
 }
 
 // prevents returns why the rules lead no query of a family. "" means that nothing prevents it.
@@ -248,11 +241,11 @@ func (n *Node) Close() { n.inKernel.Close() }
 // Remove removes what a daemon with --local-dns needed beside rules.
 func Remove(o options.DNS, removal *rules.Removal) error {
 	r, err := dnsredirect.Open(dnsredirect.Config{Addrs: o.Addresses})
-	if err != nil {
-		return fmt.Errorf("removing what led DNS queries to this node: %w", err)
+	if err == nil {
+		defer r.Close()
+		err = r.Remove(removal)
 	}
-	defer r.Close()
-	if err := r.Remove(removal); err != nil {
+	if err != nil {
 		return fmt.Errorf("removing what led DNS queries to this node: %w", err)
 	}
 	return nil

@@ -32,12 +32,11 @@ type redirectorConfig struct {
 	Switch queryRedirect
 	Always bool // --dns-when-away refuse: queries are led there whether anything answers or not
 
-	// Prevents is why rules do not lead queries of a family there; "" = they do. nil = they always do.
+	// Prevents returns why rules do not lead queries of a family there; "" = they do.
 	Prevents func(rules.Family) string
 
 	// Switched is called after queries go elsewhere than before: to the DNS servers of this node, or,
 	// for a reason, to the cluster's; and when this machine turns out to be unable to lead a family.
-	// nil = nothing is called.
 	Switched func(Path)
 	Log      *slog.Logger
 }
@@ -81,16 +80,10 @@ type redirector struct {
 
 // newRedirector leads nothing yet.
 func newRedirector(c redirectorConfig) *redirector {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+	k := &redirector{
+		config: c, asked: make(chan struct{}, 1), answers: map[netip.Addr]ownAnswers{}, backoff: map[netip.Addr]backoff{},
+		cannot: map[netip.Addr]string{}, prepared: map[netip.Addr]preparation{},
 	}
-	if c.Switched == nil {
-		c.Switched = func(Path) {}
-	}
-	if c.Prevents == nil {
-		c.Prevents = func(rules.Family) string { return "" }
-	}
-	k := &redirector{config: c, asked: make(chan struct{}, 1), answers: map[netip.Addr]ownAnswers{}, backoff: map[netip.Addr]backoff{}, cannot: map[netip.Addr]string{}, prepared: map[netip.Addr]preparation{}}
 	for _, addr := range c.Addrs {
 		k.paths = append(k.paths, Path{Addr: addr, Why: "the daemon starts", Since: time.Now()})
 	}

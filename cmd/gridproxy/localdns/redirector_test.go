@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -127,6 +128,24 @@ func (s *recordedSwitch) leads() []dnsredirect.Entry {
 	return s.led
 }
 
+// redirectorOf returns the redirector of a config in which a test leaves out what it does not need.
+func redirectorOf(c redirectorConfig) *redirector {
+	c.Log = slog.New(slog.DiscardHandler)
+	if c.Server == nil {
+		c.Server = serverOf()
+	}
+	if c.Switch == nil {
+		c.Switch = &recordedSwitch{}
+	}
+	if c.Switched == nil {
+		c.Switched = func(Path) {}
+	}
+	if c.Prevents == nil {
+		c.Prevents = func(rules.Family) string { return "" }
+	}
+	return newRedirector(c)
+}
+
 // TestAsk: only a good answer is one.
 func TestAsk(t *testing.T) {
 	s := newNameServer(t)
@@ -152,7 +171,7 @@ func TestAsk(t *testing.T) {
 func TestRedirector(t *testing.T) {
 	f, s, to := newFeed(t), newNameServer(t), &recordedSwitch{}
 	want := []dnsredirect.Entry{{Addr: netip.MustParseAddr("10.96.0.10"), Proto: corev1.ProtocolUDP}}
-	k := newRedirector(redirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Domain: "cluster.local", Switch: to})
+	k := redirectorOf(redirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Domain: "cluster.local", Switch: to})
 	k.SetEntries(want)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -214,10 +233,9 @@ func leadAsDecided(k *redirector) {
 // TestStartByFamily: what a daemon before led stays at a start, each family until something is led
 // of it.
 func TestStartByFamily(t *testing.T) {
-	v4 := dnsredirect.Entry{Addr: netip.MustParseAddr("10.96.0.10"), Proto: corev1.ProtocolUDP}
-	v6 := dnsredirect.Entry{Addr: netip.MustParseAddr("fd00:96::10"), Proto: corev1.ProtocolUDP}
-	to := &recordedSwitch{led: []dnsredirect.Entry{v4, v6}}
-	k := newRedirector(redirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{netip.MustParseAddr("169.254.20.12"), netip.MustParseAddr("fd00:6772:6964::12")}, Switch: to})
+	v4, v6 := bothEntries[0], bothEntries[1]
+	to := &recordedSwitch{led: slices.Clone(bothEntries)}
+	k := redirectorOf(redirectorConfig{Addrs: bothServers, Switch: to})
 	for _, step := range []struct {
 		what          string
 		entries, want []dnsredirect.Entry
@@ -243,11 +261,7 @@ func TestStartByFamily(t *testing.T) {
 // led to it ends.
 func TestNeverServed(t *testing.T) {
 	var switched []Path
-	addr := netip.MustParseAddr("169.254.20.12")
-	k := newRedirector(redirectorConfig{
-		Server: NewServer(Config{}), Addrs: []netip.Addr{addr}, Switch: &recordedSwitch{},
-		Switched: func(p Path) { switched = append(switched, p) },
-	})
+	k := redirectorOf(redirectorConfig{Addrs: bothServers[:1], Switched: func(p Path) { switched = append(switched, p) }})
 	k.SetEntries(nil)
 	for _, step := range []struct {
 		since time.Duration
@@ -268,9 +282,8 @@ func TestNeverServed(t *testing.T) {
 // these do.
 func TestRefuse(t *testing.T) {
 	to := &recordedSwitch{}
-	addr := netip.MustParseAddr("169.254.20.12")
-	k := newRedirector(redirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{addr}, Switch: to, Always: true})
-	k.SetEntries([]dnsredirect.Entry{{Addr: netip.MustParseAddr("10.96.0.10"), Proto: corev1.ProtocolUDP}})
+	k := redirectorOf(redirectorConfig{Addrs: bothServers[:1], Switch: to, Always: true})
+	k.SetEntries(bothEntries[:1])
 	leadAsDecided(k)
 	if p := k.Paths()[0]; len(to.leads()) != 1 || !p.Local || p.Why == "" {
 		t.Errorf("led %v, %+v", to.leads(), p)
@@ -290,8 +303,8 @@ var (
 func TestUnableFamily(t *testing.T) {
 	var switched []Path
 	prevented, to := "", &recordedSwitch{cannot: map[rules.Family]error{rules.IPv6: io.ErrUnexpectedEOF}}
-	k := newRedirector(redirectorConfig{
-		Server: NewServer(Config{}), Addrs: bothServers, Switch: to, Always: true,
+	k := redirectorOf(redirectorConfig{
+		Addrs: bothServers, Switch: to, Always: true,
 		Prevents: func(f rules.Family) string { return map[rules.Family]string{rules.IPv4: prevented}[f] },
 		Switched: func(p Path) { switched = append(switched, p) },
 	})
@@ -323,10 +336,7 @@ func TestUnableFamily(t *testing.T) {
 // is no switch.
 func TestSingleStack(t *testing.T) {
 	var switched []Path
-	k := newRedirector(redirectorConfig{
-		Server: NewServer(Config{}), Addrs: bothServers, Switch: &recordedSwitch{}, Always: true,
-		Switched: func(p Path) { switched = append(switched, p) },
-	})
+	k := redirectorOf(redirectorConfig{Addrs: bothServers, Always: true, Switched: func(p Path) { switched = append(switched, p) }})
 	leadAsDecided(k)
 	if p := k.Paths(); p[0].Local || p[0].Unasked || p[1].Unasked {
 		t.Errorf("before the cluster's DNS is known: %+v", p)
@@ -345,31 +355,37 @@ func TestSingleStack(t *testing.T) {
 	}
 }
 
-// TestReturn: queries go back to the servers of this node at once after the first time that they
-// left, and later only when these have been well for a while.
-func TestReturn(t *testing.T) {
+// newTurns returns one turn of a redirector whose DNS server serves and, if it is well, answers.
+func newTurns(t *testing.T, prevents func(rules.Family) string) (turn func(after time.Duration, well bool) Path) {
+	t.Helper()
 	f, s, now := newFeed(t), newNameServer(t), time.Now()
-	r := f.connect(t)
-	k := newRedirector(redirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Switch: &recordedSwitch{}})
+	r, addr := f.connect(t), s.at.Addr()
+	k := redirectorOf(redirectorConfig{Server: f.Server, Addrs: []netip.Addr{addr}, Prevents: prevents})
 	k.SetEntries(bothEntries[:1])
-	turn := func(after time.Duration, well bool) Path {
+	if err := r.out.Report(dnsfeed.Report{Serving: []netip.AddrPort{s.at}}); err != nil {
+		t.Fatal(err)
+	}
+	f.until(t, "the report", func(all []Client) bool { return len(all) == 1 && len(all[0].Serving) == 1 })
+	return func(after time.Duration, well bool) Path {
 		now = now.Add(after)
 		f.mu.Lock()
 		for c := range f.clients {
 			c.state.Reported = now
 		}
 		f.mu.Unlock()
-		if k.answers[s.at.Addr()] = (ownAnswers{}); well {
-			k.answers[s.at.Addr()] = ownAnswers{Answers: Answers{UDP: now, TCP: now}}
+		if k.answers[addr] = (ownAnswers{}); well {
+			k.answers[addr] = ownAnswers{Answers: Answers{UDP: now, TCP: now}}
 		}
 		paths, _ := k.decide(now)
 		k.note(paths, now)
 		return k.Paths()[0]
 	}
-	if err := r.out.Report(dnsfeed.Report{Serving: []netip.AddrPort{s.at}}); err != nil {
-		t.Fatal(err)
-	}
-	f.until(t, "the report", func(all []Client) bool { return len(all) == 1 && len(all[0].Serving) == 1 })
+}
+
+// TestReturn: queries go back to the servers of this node at once after the first time that they
+// left, and later only when these have been well for a while.
+func TestReturn(t *testing.T) {
+	turn := newTurns(t, func(rules.Family) string { return "" })
 	for i, step := range []struct {
 		after       time.Duration
 		well, local bool
@@ -395,31 +411,15 @@ func TestReturn(t *testing.T) {
 // TestReturnOfAFamily: a machine that can lead a family only now and then does not switch with each
 // turn.
 func TestReturnOfAFamily(t *testing.T) {
-	f, s, now := newFeed(t), newNameServer(t), time.Now()
-	r, prevents := f.connect(t), ""
-	k := newRedirector(redirectorConfig{Server: f.Server, Addrs: []netip.Addr{s.at.Addr()}, Switch: &recordedSwitch{}, Prevents: func(rules.Family) string { return prevents }})
-	k.SetEntries(bothEntries[:1])
-	if err := r.out.Report(dnsfeed.Report{Serving: []netip.AddrPort{s.at}}); err != nil {
-		t.Fatal(err)
-	}
-	f.until(t, "the report", func(all []Client) bool { return len(all) == 1 && len(all[0].Serving) == 1 })
+	prevents := ""
+	turn := newTurns(t, func(rules.Family) string { return prevents })
 	for i, want := range []bool{true, true, false} { // at once after the first time
-		now = now.Add(returnDelayMax) // the DNS server is well all the time
-		f.mu.Lock()
-		for c := range f.clients {
-			c.state.Reported = now
-		}
-		f.mu.Unlock()
-		k.answers[s.at.Addr()] = ownAnswers{Answers: Answers{UDP: now, TCP: now}}
 		prevents = ""
-		paths, _ := k.decide(now)
-		k.note(paths, now)
-		if k.Paths()[0].Local != want {
-			t.Errorf("turn %d: %+v, want local %t", i, k.Paths()[0], want)
+		if p := turn(returnDelayMax, true); p.Local != want { // the DNS server is well all the time
+			t.Errorf("turn %d: %+v, want local %t", i, p, want)
 		}
 		prevents = "no match set"
-		paths, _ = k.decide(now)
-		k.note(paths, now)
+		turn(0, true)
 	}
 }
 
@@ -427,8 +427,8 @@ func TestReturnOfAFamily(t *testing.T) {
 // up after some times; never where queries are led there always.
 func TestPrepareFails(t *testing.T) {
 	for _, always := range []bool{false, true} {
-		to, addr := &recordedSwitch{}, netip.MustParseAddr("169.254.20.12")
-		k := newRedirector(redirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{addr}, Switch: to, Always: always})
+		to, addr := &recordedSwitch{}, bothServers[0]
+		k := redirectorOf(redirectorConfig{Addrs: bothServers[:1], Switch: to, Always: always})
 		k.prepare()
 		to.cannot = map[rules.Family]error{rules.IPv4: io.ErrUnexpectedEOF}
 		for n := 1; n < prepareFailuresMax; n++ {
@@ -449,9 +449,8 @@ func TestPrepareFails(t *testing.T) {
 // TestLeadFails: a kernel that refuses is tried again, and what it was told last does not count.
 func TestLeadFails(t *testing.T) {
 	to, switched := &recordedSwitch{err: io.ErrUnexpectedEOF}, 0
-	k := newRedirector(redirectorConfig{Server: NewServer(Config{}), Addrs: []netip.Addr{netip.MustParseAddr("169.254.20.12")}, Switch: to, Always: true,
-		Switched: func(Path) { switched++ }})
-	k.SetEntries([]dnsredirect.Entry{{Addr: netip.MustParseAddr("10.96.0.10"), Proto: corev1.ProtocolUDP}})
+	k := redirectorOf(redirectorConfig{Addrs: bothServers[:1], Switch: to, Always: true, Switched: func(Path) { switched++ }})
+	k.SetEntries(bothEntries[:1])
 	leadAsDecided(k)
 	if switched != 0 {
 		t.Error("flows are ended although the kernel leads as before")

@@ -42,9 +42,6 @@ type Server struct {
 
 // NewServer returns a Server that has no names before the first Publish.
 func NewServer(c Config) *Server {
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
 	return &Server{config: c, moved: make(chan struct{}, 1), next: make(chan struct{}), clients: map[*peer]struct{}{}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -30,9 +31,13 @@ type feed struct {
 	path string
 }
 
+func serverOf() *Server {
+	return NewServer(Config{Node: "bj-3", Domain: "cluster.local", Log: slog.New(slog.DiscardHandler)})
+}
+
 func newFeed(t *testing.T) feed {
 	t.Helper()
-	f := feed{NewServer(Config{Node: "bj-3", Domain: "cluster.local"}), filepath.Join(t.TempDir(), "s")}
+	f := feed{serverOf(), filepath.Join(t.TempDir(), "s")}
 	l, err := net.Listen("unix", f.path)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +176,7 @@ func TestFeedLimits(t *testing.T) {
 
 // TestStuck: a DNS server that does not take its updates stays, and counts, until it reports again.
 func TestStuck(t *testing.T) {
-	s, c := NewServer(Config{}), &peer{}
+	s, c := serverOf(), &peer{}
 	s.add(c)
 	c.stuck = errors.New("write: i/o timeout")
 	if got := s.Clients(); len(got) != 1 {
@@ -215,7 +220,7 @@ func TestLargeServiceComesLast(t *testing.T) {
 // TestBehindWithLargeServices: a DNS server that waits for large Services alone is not behind, in
 // whatever order its reports and the changes come.
 func TestBehindWithLargeServices(t *testing.T) {
-	s, c := NewServer(Config{}), &peer{}
+	s, c := serverOf(), &peer{}
 	v := largeView("b")
 	s.Publish(v, time.Now())
 	s.add(c)
