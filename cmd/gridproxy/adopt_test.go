@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"gridproxy/integration/env/need"
@@ -22,21 +20,8 @@ func TestReadCommandsAdoptFlags(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, strings.Replace(cluster("10.0.0.70", "beijing"), `["location"]`, `["nowhere"]`, 1))
 	saved := saveState(t, t.TempDir(), manifests)
-	program := filepath.Join(t.TempDir(), "gridproxy")
-	if err := os.Symlink(os.Args[0], program); err != nil {
-		t.Fatal(err)
-	}
-	ns := newNamespace(t)
-	container := exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc && exec "$0" "$@"`,
-		program, "run", "--status-socket=", "--nodes-without-unit=open", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
-	container.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-	d := startCommand(t, ns, container)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
-	run := func(args ...string) string {
-		inside := append([]string{"-t", fmt.Sprint(d.cmd.Process.Pid), "-p", "-m", program}, args...)
-		c := startCommand(t, ns, exec.Command("nsenter", inside...))
-		return fmt.Sprintf("%scode %d\n", c.output, c.wait(t))
-	}
+	d := startContainer(t, newNamespace(t),
+		"--nodes-without-unit=open", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
 	const from = "Flags: from process 1\n"
 	for _, test := range []struct {
 		args    string
@@ -57,7 +42,8 @@ func TestReadCommandsAdoptFlags(t *testing.T) {
 		{"diff --wait=10s", "code 0", true},
 		{"render --node-name=bj-3 --manifests=" + manifests, "*nat", false},
 	} {
-		text := run(strings.Fields(test.args)...)
+		code, text := d.run(t, strings.Fields(test.args)...)
+		text += fmt.Sprintf("code %d\n", code)
 		if !strings.Contains(text, test.want) || strings.Contains(text, from) != test.adopted {
 			t.Errorf("%s: want %q and flags of the daemon %v; got\n%s", test.args, test.want, test.adopted, text)
 		}

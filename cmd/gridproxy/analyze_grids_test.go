@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,9 +67,7 @@ func TestAnalyzeGridsOfACluster(t *testing.T) {
 			}
 			server := httptest.NewServer(mux)
 			t.Cleanup(server.Close)
-			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-			write(t, kubeconfig, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}],
-clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, server.URL))
+			kubeconfig := kubeconfigOf(t, server.Listener.Addr().String())
 			var out, problems bytes.Buffer
 			code := command.Run(t.Context(), newRoot, []string{"analyze", "--kubeconfig", kubeconfig}, command.Stdio{Out: &out, Err: &problems})
 			if code != 1 || !strings.HasSuffix(out.String(), "\n"+test.out) || (problems.Len() == 0) != (test.problem == "") || !strings.HasPrefix(problems.String(), test.problem) {

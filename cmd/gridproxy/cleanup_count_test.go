@@ -107,10 +107,8 @@ func TestCleanupCountsIPVS(t *testing.T) {
 func checkCounts(t *testing.T, mode string) {
 	t.Helper()
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
-	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--proxy-mode="+mode)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	manifests := clusterFile(t)
+	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--proxy-mode="+mode).ready(t)
 	if code := d.stop(t, syscall.SIGTERM); code != command.OK {
 		t.Fatalf("code %d", code)
 	}
@@ -175,10 +173,7 @@ func TestCleanupWithoutRoot(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), program, "cleanup", "--dry-run")
 	cmd.Env = append(os.Environ(), asGridproxy+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	var out, problems strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	_ = cmd.Run() // the code is read from ProcessState
-	if code := cmd.ProcessState.ExitCode(); code != command.Failure || out.Len() > 0 || !strings.HasPrefix(problems.String(), "error: not root: run this as root") {
-		t.Errorf("code %d, standard output %q, standard error %q", code, out.String(), problems.String())
+	if code, text, said, err := finish(cmd); err != nil || code != command.Failure || text != "" || !strings.HasPrefix(said, "error: not root: run this as root") {
+		t.Errorf("%v, code %d, standard output %q, standard error %q", err, code, text, said)
 	}
 }

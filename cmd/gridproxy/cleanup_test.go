@@ -1,12 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"gridproxy/cmd/command"
@@ -18,33 +13,19 @@ import (
 // daemon, cleanup removes no rules of the proxy that serves the node.
 func TestCleanupSparesTheProxyBeside(t *testing.T) {
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
-	program := filepath.Join(t.TempDir(), "gridproxy")
-	if err := os.Symlink(os.Args[0], program); err != nil {
-		t.Fatal(err)
-	}
+	manifests := clusterFile(t)
 	for _, beside := range []string{"--shadow", "--service-proxy-name=trial"} {
 		t.Run(beside, func(t *testing.T) {
 			ns := newNamespace(t)
 			for _, jump := range []string{"-N KUBE-SERVICES", "-A OUTPUT -j KUBE-SERVICES"} {
 				output(t, ns, "", strings.Fields("iptables-nft -t nat "+jump)...)
 			}
-			container := exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc && exec "$0" "$@"`,
-				program, "run", "--status-socket=", beside, "--verify-period=1h", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
-			container.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-			d := startCommand(t, ns, container)
-			d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
-			cleanup := func(args ...string) (int, string) {
-				inside := append([]string{"-t", fmt.Sprint(d.cmd.Process.Pid), "-p", "-m", program, "cleanup", "--iptables-variant=nft"}, args...)
-				c := startCommand(t, ns, exec.Command("nsenter", inside...))
-				return c.wait(t), c.output.String()
-			}
-			code, text := cleanup()
+			d := startContainer(t, ns, beside, "--verify-period=1h", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)
+			code, text := d.run(t, "cleanup", "--iptables-variant=nft")
 			if code != command.Usage || !strings.Contains(text, strings.ReplaceAll(beside, "=", " ")) || !strings.Contains(d.rules(t), "-j KUBE-SERVICES") {
 				t.Errorf("cleanup: code %d\n%s\n%s", code, text, d.rules(t))
 			}
-			if code, text := cleanup("--service-proxy-name=trial"); code != 0 || strings.Contains(d.rules(t), "GRID-SERVICES") || !strings.Contains(d.rules(t), "-j KUBE-SERVICES") {
+			if code, text := d.run(t, "cleanup", "--iptables-variant=nft", "--service-proxy-name=trial"); code != 0 || strings.Contains(d.rules(t), "GRID-SERVICES") || !strings.Contains(d.rules(t), "-j KUBE-SERVICES") {
 				t.Errorf("cleanup of the trial: code %d\n%s\n%s", code, text, d.rules(t))
 			}
 		})

@@ -43,8 +43,7 @@ func TestChangedConfigEndsTheDaemon(t *testing.T) {
 	if err := os.Symlink("..data/config.conf", config); err != nil {
 		t.Fatal(err)
 	}
-	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--config="+config)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--config="+config).ready(t)
 	revision("..mistyped", configHead+"clusterCIDR: 10.9.0.0-16\n")
 	d.until(t, "the mistake to be named", func() bool { return d.logged("its new content would be refused at the start") > 0 })
 	if a := d.get("/readyz", 10256); a.code != 200 {
@@ -64,10 +63,8 @@ func TestChangedConfigEndsTheDaemon(t *testing.T) {
 
 // TestCleanupFlag: run --cleanup does what cleanup does, whatever the mode and the source are.
 func TestCleanupFlag(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
-	d := start(t, "--node-name=bj-3", "--manifests="+manifests)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	manifests := clusterFile(t)
+	d := start(t, "--node-name=bj-3", "--manifests="+manifests).ready(t)
 	if err := d.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +78,7 @@ func TestCleanupFlag(t *testing.T) {
 // TestServerFlags: --healthz-port=0 switches that server off, and with --bind-address-hard-fail a
 // port that is in use ends the daemon. Neither concerns the rules.
 func TestServerFlags(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--healthz-port=0", "--metrics-bind-address=127.0.0.1", "--metrics-port=10256",
 		"--oom-score-adj=900", "--vmodule=proxier=4", "--logging_format=json")
 	d.until(t, "metrics", func() bool { return d.get("/metrics", 10256).code == 200 })

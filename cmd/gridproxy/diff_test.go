@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -33,27 +31,18 @@ func diff(t *testing.T, ns netns.NsHandle, args ...string) (code int, text strin
 // diffSaying is diff with its standard error.
 func diffSaying(t *testing.T, ns netns.NsHandle, args ...string) (code int, text, said string) {
 	t.Helper()
-	var out, problems bytes.Buffer
-	within(t, ns, func() error {
-		cmd := gridproxy(append([]string{"diff", "--iptables-variant=nft"}, args...)...)
-		cmd.Stdout, cmd.Stderr = &out, &problems
-		err := cmd.Run()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			code, err = exit.ExitCode(), nil
-		}
+	within(t, ns, func() (err error) {
+		code, text, said, err = finish(gridproxy(append([]string{"diff", "--iptables-variant=nft"}, args...)...))
 		return err
 	})
-	return code, out.String(), problems.String()
+	return code, text, said
 }
 
 // TestDiff: after a sync nothing differs. Changes by another process are shown.
 func TestDiff(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16", "--verify-period=1h", "--conntrack-max-per-core=0"}
-	d := start(t, args...)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := start(t, args...).ready(t)
 	if code, text, said := diffSaying(t, d.ns, args...); code != command.OK || text != "" || !strings.HasSuffix(said, "no difference\n") {
 		t.Errorf("after a sync: code %d\n%s%s", code, text, said)
 	}
@@ -95,11 +84,9 @@ func TestDiffWarns(t *testing.T) {
 
 // TestDiffWaits: with --wait, a difference that is repaired in time does not count.
 func TestDiffWaits(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16", "--verify-period=1s", "--conntrack-max-per-core=0"}
-	d := start(t, args...)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := start(t, args...).ready(t)
 	within(t, d.ns, func() error { return exec.Command("iptables-nft", "-t", "nat", "-F", "KUBE-MARK-MASQ").Run() })
 	if code, text := diff(t, d.ns, append(args, "--wait="+deadline.String())...); code != 0 || text != "" {
 		t.Errorf("code %d\n%s", code, text)
@@ -109,11 +96,9 @@ func TestDiffWaits(t *testing.T) {
 // TestDiffReadsAgain: with --wait, a kernel that cannot be read for a moment, as while a daemon
 // makes a table, is read again.
 func TestDiffReadsAgain(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16", "--conntrack-max-per-core=0"}
-	d := start(t, args...)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := start(t, args...).ready(t)
 	const name = "iptables-nft-save"
 	program, err := exec.LookPath(name)
 	if err != nil {
@@ -156,15 +141,13 @@ func TestDiffListsOnce(t *testing.T) {
 		proxy.ServeHTTP(w, r)
 	})}
 	t.Cleanup(func() { _ = server.Close() })
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	var inside net.Listener
 	within(t, ns, func() (err error) {
 		inside, err = listen()
 		return err
 	})
 	go func() { _ = server.Serve(inside) }()
-	write(t, kubeconfig, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}],
-clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, inside.Addr()))
+	kubeconfig := kubeconfigOf(t, inside.Addr().String())
 	if code, text := diff(t, ns, "--node-name=bj-3", "--kubeconfig="+kubeconfig, "--cluster-cidr=10.0.0.0/16", "--wait=4s"); code != 1 || lists.Load() != 1 {
 		t.Errorf("code %d, want 1; Services were listed %d times, want 1\n%s", code, lists.Load(), text)
 	}

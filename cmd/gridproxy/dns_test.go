@@ -81,8 +81,7 @@ func TestLocalDNS(t *testing.T) {
 	write(t, manifests, dnsCluster)
 	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--conntrack-max-per-core=0", "--status-socket=" + socket}
 	with := append(args, "--local-dns", "--names-socket="+names)
-	d := start(t, with...)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := start(t, with...).ready(t)
 	if rules := d.rules(t); strings.Count(rules, "-j KUBE-LOCAL-DNS") != 3 || !strings.Contains(rules, "--match-set KUBE-LOCAL-DNS dst,dst -j DNAT --to-destination 169.254.20.12:53") {
 		t.Errorf("rules:\n%s", rules)
 	}
@@ -131,7 +130,7 @@ func TestLocalDNS(t *testing.T) {
 
 	again := startIn(t, d.ns, with...)
 	again.until(t, "sets and addresses", func() bool { return dnsLeftovers(t, d.ns) == all })
-	again.until(t, "ready", func() bool { return again.get("/readyz", 10256).code == 200 })
+	again.ready(t)
 	again.stop(t, syscall.SIGKILL)
 	without := startIn(t, d.ns, args...)
 	without.until(t, "nothing of --local-dns to be left", func() bool {
@@ -149,7 +148,7 @@ func TestLocalDNSOfOneFamily(t *testing.T) {
 	write(t, manifests, dnsCluster)
 	d := startIn(t, ns, "--node-name=bj-3", "--manifests="+manifests, "--conntrack-max-per-core=0", "--status-socket="+filepath.Join(dir, "s"),
 		"--local-dns", "--dns-service=kube-system/coredns", "--names-socket="+filepath.Join(dir, "n"))
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d.ready(t)
 	if got := dnsLeftovers(t, ns); got != "KUBE-LOCAL-DNS 169.254.20.12" || d.logged("not in force") > 0 {
 		t.Errorf("sets and addresses: %s", got)
 	}
@@ -171,7 +170,7 @@ func TestLocalDNSWithoutIPv6OnLoopback(t *testing.T) {
 		write(t, manifests, dnsCluster)
 		d := startIn(t, ns, "--node-name=bj-3", "--manifests="+manifests, "--local-dns", "--dns-address="+addresses,
 			"--names-socket="+filepath.Join(dir, "n"), "--status-socket="+filepath.Join(dir, "s"))
-		d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+		d.ready(t)
 		d.until(t, "IPv6 to be named", func() bool {
 			return d.logged("DNS queries over IPv6 cannot be led to the DNS server of this node") == 1 && d.logged("adding address fd00:6772:6964::12") > 0
 		})
@@ -199,8 +198,7 @@ func TestLocalDNSWithoutSetMatch(t *testing.T) {
 	dir := t.TempDir()
 	manifests, socket := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "s")
 	write(t, manifests, dnsCluster)
-	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--local-dns", "--names-socket="+filepath.Join(dir, "n"), "--status-socket="+socket)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--local-dns", "--names-socket="+filepath.Join(dir, "n"), "--status-socket="+socket).ready(t)
 	d.untilStatus(t, socket, "what is missing", func(s status.Status, _ int, _ string) bool {
 		return len(s.DNS) == 2 && !s.DNS[0].Local && strings.Contains(s.DNS[0].Reason, "modprobe -a xt_set ip_set_hash_ipport")
 	})

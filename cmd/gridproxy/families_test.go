@@ -82,7 +82,7 @@ func TestBrokenFamilyBesideHealthy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d.ready(t)
 	d.until(t, "IPv6 to be synced", metrics(`gridproxy_family_state{ip_family="IPv6",state="synced"} 1`))
 	d.until(t, "healthy", func() bool { return d.get("/healthz", 10256).code == 200 })
 }
@@ -91,20 +91,13 @@ func TestBrokenFamilyBesideHealthy(t *testing.T) {
 func TestIPv6EnabledLater(t *testing.T) {
 	need.IPTables(t)
 	ns := newNamespace(t)
-	disable := func(value string) {
-		within(t, ns, func() error {
-			return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte(value), 0)
-		})
-	}
-	disable("1")
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
-	d := startIn(t, ns, "--node-name=bj-3", "--manifests="+manifests)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	setSysctl(t, ns, "net/ipv6/conf/all/disable_ipv6", "1")
+	manifests := clusterFile(t)
+	d := startIn(t, ns, "--node-name=bj-3", "--manifests="+manifests).ready(t)
 	if a := d.get("/healthz", 10256); strings.Contains(a.body, "IPv6") || !strings.Contains(a.body, "IPv4") {
 		t.Errorf("/healthz while IPv6 is disabled: %s", a.body)
 	}
-	disable("0")
+	setSysctl(t, ns, "net/ipv6/conf/all/disable_ipv6", "0")
 	d.until(t, "IPv6 to be written", func() bool {
 		return strings.Contains(output(t, ns, "", "ip6tables-nft-save"), "KUBE-SERVICES") && strings.Contains(d.get("/healthz", 10256).body, `"IPv6":{`)
 	})

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,15 +15,11 @@ import (
 // answerOf runs a command on this machine.
 func answerOf(t *testing.T, args ...string) (code int, text, said string) {
 	t.Helper()
-	var out, problems bytes.Buffer
-	cmd := gridproxy(args...)
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	code, text, said, err := finish(gridproxy(args...))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), out.String(), problems.String()
+	return code, text, said
 }
 
 // saveState saves what manifests say to node bj-3, and returns the file.

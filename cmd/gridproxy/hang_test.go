@@ -79,8 +79,7 @@ func TestSigtermWhileToolHangs(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newHangingTool(t, test.tool)
-			manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-			write(t, manifests, cluster("10.0.0.70", "beijing"))
+			manifests := clusterFile(t)
 			if !test.ready {
 				w.setHanging(t)
 			}
@@ -90,7 +89,7 @@ func TestSigtermWhileToolHangs(t *testing.T) {
 			d := startCommand(t, ns, cmd)
 			before := ""
 			if test.ready {
-				d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+				d.ready(t)
 				before = d.rules(t)
 				w.setHanging(t)
 				write(t, manifests, cluster("10.0.0.99", "beijing"))
@@ -124,8 +123,7 @@ func TestLivezWhileToolHangs(t *testing.T) {
 	for name, repair := range map[string]bool{"first sync": false, "repair": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newHangingTool(t, "iptables-nft-restore")
-			manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-			write(t, manifests, cluster("10.0.0.70", "beijing"))
+			manifests := clusterFile(t)
 			if !repair {
 				w.setHanging(t)
 			}
@@ -135,7 +133,7 @@ func TestLivezWhileToolHangs(t *testing.T) {
 			cmd.Env = append(cmd.Env, "PATH="+w.path)
 			d := startCommand(t, ns, cmd)
 			if repair {
-				d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+				d.ready(t)
 				w.setHanging(t)
 				within(t, ns, func() error {
 					return exec.Command("iptables-nft", "-w", "5", "-t", "nat", "-F", "KUBE-POSTROUTING").Run()
@@ -174,10 +172,8 @@ func TestSigtermWhileStartHangs(t *testing.T) {
 
 // TestHangupIsIgnored: SIGHUP does not end the daemon, which keeps working.
 func TestHangupIsIgnored(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
-	d := start(t, "--node-name=bj-3", "--manifests="+manifests)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	manifests := clusterFile(t)
+	d := start(t, "--node-name=bj-3", "--manifests="+manifests).ready(t)
 	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

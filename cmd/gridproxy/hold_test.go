@@ -65,7 +65,7 @@ func TestSnapshotHeldBack(t *testing.T) {
 	}
 	put(t, api, readyAt("kubernetes", "192.0.2.1"), apiServer)
 	d.until(t, "the rules of web to go", func() bool { return !strings.Contains(d.rules(t), "10.0.0.1:8080") })
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d.ready(t)
 	if n := d.metric(t, snapshotHeld, 10249); n != 0 {
 		t.Errorf("when the Service is back: %s is %v", snapshotHeld, n)
 	}

@@ -11,9 +11,8 @@ import (
 // TestConfigIsCheckedWithFlags: a daemon goes on with its old configuration if the flags that it
 // was started with and the new file would be refused together.
 func TestConfigIsCheckedWithFlags(t *testing.T) {
-	const head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, file, head)
+	write(t, file, configHead)
 	in := &inputs{warn: func(string) {}}
 	cmd := &cobra.Command{}
 	in.declare(cmd)
@@ -31,7 +30,7 @@ func TestConfigIsCheckedWithFlags(t *testing.T) {
 		"conntrack: {tcpEstablishedTimeout: 87600h}":                "field conntrack.tcpEstablishedTimeout: \"87600h0m0s\": want at most 5965h13m56s",
 		"featureGates: {AllBeta: true}\niptables: {syncPeriod: 2s}": "",
 	} {
-		err := in.acceptConfig([]byte(head + field + "\n"))
+		err := in.acceptConfig([]byte(configHead + field + "\n"))
 		if (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
 			t.Errorf("%s: %v, want %q", field, err, wrong)
 		}

@@ -73,11 +73,9 @@ func leftovers(t *testing.T, ns netns.NsHandle) (names []string) {
 func TestModes(t *testing.T) {
 	need.IPVS(t)
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16"}
-	d := start(t, append(args, "--proxy-mode=ipvs")...)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := start(t, append(args, "--proxy-mode=ipvs")...).ready(t)
 	if list := d.virtualServers(t); !strings.Contains(list, serverLine+"rr") || !strings.Contains(list, bj1Line) || strings.Count(list, "->") != 2 {
 		t.Errorf("virtual servers of bj-3:\n%s", list)
 	}
@@ -121,8 +119,7 @@ func TestModes(t *testing.T) {
 	}
 	tables.stop(t, syscall.SIGTERM)
 
-	back := startIn(t, d.ns, append(args, "--proxy-mode=ipvs")...)
-	back.until(t, "ready", func() bool { return back.get("/readyz", 10256).code == 200 })
+	back := startIn(t, d.ns, append(args, "--proxy-mode=ipvs")...).ready(t)
 	if rules := back.rules(t); !strings.Contains(back.virtualServers(t), movedLine) || strings.Contains(rules, "10.0.0.99:8080") {
 		t.Errorf("back in mode ipvs, virtual servers:\n%s\nrules:\n%s", back.virtualServers(t), rules)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,8 +21,7 @@ func TestModulesOfLegacy(t *testing.T) {
 	need.IPTables(t)
 	unload(t, "iptable_filter", "iptable_mangle", "iptable_nat", "iptable_raw", "ip_tables")
 	unload(t, "ip6table_filter", "ip6table_mangle", "ip6table_nat", "ip6table_raw", "ip6_tables")
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"run", "--iptables-variant=legacy", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests=" + manifests}
 	ns, run := newNamespace(t), t.TempDir()
 
@@ -39,7 +37,7 @@ func TestModulesOfLegacy(t *testing.T) {
 	if init := startCommand(t, ns, gridproxy(append(args, "--init-only")...)); init.wait(t) != 0 {
 		t.Errorf("--init-only with /lib/modules:\n%s", init.output)
 	}
-	daemon.until(t, "ready", func() bool { return daemon.get("/readyz", 10256).code == 200 })
+	daemon.ready(t)
 	for _, name := range []string{"iptable_filter", "ip6table_filter", "iptable_nat", "ip6table_nat"} {
 		if !loaded(t, name) {
 			t.Errorf("module %s is not loaded, so this kernel has it built in, and the test shows nothing", name)

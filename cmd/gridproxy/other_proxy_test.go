@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,11 +15,9 @@ import (
 // with one log line and a gauge.
 func TestOtherProxy(t *testing.T) {
 	t.Parallel()
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"--manifests=" + manifests, "--verify-period=1s", "--other-proxy-after=4s"}
-	first := start(t, append(args, "--node-name=bj-3")...)
-	first.until(t, "ready", func() bool { return first.get("/readyz", 10256).code == 200 })
+	first := start(t, append(args, "--node-name=bj-3")...).ready(t)
 	within(t, first.ns, func() error {
 		return errors.Join(
 			exec.Command("iptables-nft", "-w", "-t", "nat", "-N", "KUBE-PROXY-CANARY").Run(),

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -98,6 +99,42 @@ func gridproxy(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asGridproxy+"=1")
 	return cmd
+}
+
+// finish runs a command to its end. It fails only if the command cannot be started.
+func finish(cmd *exec.Cmd) (code int, text, said string, err error) {
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	if err = cmd.Run(); errors.As(err, new(*exec.ExitError)) {
+		err = nil
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), problems.String(), err
+}
+
+// container is a daemon that is process 1 of its PID namespace, in a mount namespace of its own.
+type container struct {
+	*process
+	program string
+}
+
+func startContainer(t *testing.T, ns netns.NsHandle, flags ...string) container {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "gridproxy")
+	if err := os.Symlink(os.Args[0], program); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `mount --make-rprivate / && mount -t proc proc /proc && exec "$0" "$@"`, program, "run", "--status-socket=")
+	cmd.Args = append(cmd.Args, flags...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	return container{startCommand(t, ns, cmd).ready(t), program}
+}
+
+// run runs a command in the container.
+func (c container) run(t *testing.T, args ...string) (code int, text string) {
+	t.Helper()
+	inside := append([]string{"-t", fmt.Sprint(c.cmd.Process.Pid), "-p", "-m", c.program}, args...)
+	p := startCommand(t, c.ns, exec.Command("nsenter", inside...))
+	return p.wait(t), p.output.String()
 }
 
 // newNamespace makes a network namespace without a name, with loopback up. It is gone with
@@ -241,6 +278,13 @@ func (p *process) until(t *testing.T, what string, ok func() bool) {
 		}
 		return last
 	})
+}
+
+// ready waits until /readyz is, and returns the daemon.
+func (p *process) ready(t *testing.T) *process {
+	t.Helper()
+	p.until(t, "ready", func() bool { return p.get("/readyz", 10256).code == 200 })
+	return p
 }
 
 // logged counts the lines of the daemon that contain text.

@@ -84,7 +84,7 @@ func TestSavedState(t *testing.T) {
 	if rules := d.rules(t); !strings.Contains(rules, "10.0.0.7:8080") {
 		t.Errorf("the last change is lost:\n%s", rules)
 	}
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d.ready(t)
 	if body := d.get("/readyz?verbose", 10256).body; !strings.HasPrefix(body, "ok\nin force: the state saved on disk at ") {
 		t.Errorf("/readyz?verbose: %s", body)
 	}
@@ -193,7 +193,7 @@ func TestStartWithoutKubeconfig(t *testing.T) {
 	}
 	d = n.start(rebooted)
 	d.until(t, "the rules of web after a reboot", serves(d, "10.0.0.1"))
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d.ready(t)
 	d.untilStatus(t, n.socket, "the missing file to be named", func(s status.Status, _ int, problems string) bool {
 		return strings.Contains(problems, "it has not been possible to read the API server for ") && strings.Contains(problems, kubeconfig)
 	})

@@ -14,11 +14,10 @@ import (
 // TestRun starts the daemon as a process of its own in a network namespace of its own.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--cluster-cidr=10.0.0.0/16")
 
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d.ready(t)
 	if rules := d.rules(t); !strings.Contains(rules, "-d 172.16.33.231/32") || !strings.Contains(rules, "--to-destination 10.0.0.70:8080") || strings.Contains(rules, "10.0.1.8") {
 		t.Errorf("rules of bj-3:\n%s", rules)
 	}
@@ -80,8 +79,7 @@ func TestRun(t *testing.T) {
 func TestUnknownNode(t *testing.T) {
 	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
 	write(t, manifests, strings.Replace(cluster("10.0.0.70", "beijing"), "name: bj-3", "name: other", 1))
-	d := start(t, "--node-name=bj-3", "--manifests="+manifests)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := start(t, "--node-name=bj-3", "--manifests="+manifests).ready(t)
 	if rules := d.rules(t); !strings.Contains(rules, "REJECT") || strings.Contains(rules, "10.0.0.70:8080") {
 		t.Errorf("rules of an unknown node:\n%s", rules)
 	}
@@ -102,8 +100,7 @@ func TestUnknownNode(t *testing.T) {
 
 // TestTakenPort: the daemon works although another process has one of its ports.
 func TestTakenPort(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--healthz-bind-address=127.0.0.1:10249")
 	d.until(t, "the failure to be reported", func() bool {
 		return d.logged("address already in use; free the port or change --") > 0
@@ -141,6 +138,14 @@ addressType: IPv4
 ports: [{name: "", port: 8080}]
 endpoints: [{addresses: [%s], nodeName: bj-1}, {addresses: [10.0.1.8], nodeName: gz-3}]
 `, address)
+}
+
+// clusterFile is a file with a cluster whose endpoint is in the unit of bj-3.
+func clusterFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	write(t, file, cluster("10.0.0.70", "beijing"))
+	return file
 }
 
 func write(t *testing.T, file, text string) {

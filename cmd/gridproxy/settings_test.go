@@ -21,8 +21,7 @@ const (
 // settings that the other proxy decides. It logs that NodePorts do not answer on loopback.
 func TestTrialLeavesSettings(t *testing.T) {
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", "--manifests=" + manifests, "--service-proxy-name=trial"}
 	ns := newNamespace(t)
 	init := startCommand(t, ns, gridproxy(append(args, "--init-only")...))
@@ -51,8 +50,7 @@ func TestUnguardedLoopback(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	ns := newNamespace(t)
 	run := func(more ...string) *process {
 		cmd := gridproxy(append([]string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests=" + manifests}, more...)...)

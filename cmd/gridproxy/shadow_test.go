@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,13 +15,11 @@ import (
 func TestShadow(t *testing.T) {
 	t.Parallel()
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	ns := newNamespace(t)
 	before := everythingIn(t, ns)
 	args := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16"}
-	d := startIn(t, ns, append(args, "--shadow", "--verify-period=1s", "--conntrack-tcp-be-liberal", "--conntrack-udp-timeout=7s")...)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := startIn(t, ns, append(args, "--shadow", "--verify-period=1s", "--conntrack-tcp-be-liberal", "--conntrack-udp-timeout=7s")...).ready(t)
 	const different = `gridproxy_shadow_chains_different{ip_family="IPv4",table="nat"} `
 	d.until(t, "the difference to be reported", func() bool {
 		m := d.get("/metrics", 10249).body
@@ -49,8 +46,7 @@ func TestShadow(t *testing.T) {
 // TestShadowSeesAnotherModeCome: in mode iptables a shadow reports what mode ipvs leaves after the
 // shadow has started.
 func TestShadowSeesAnotherModeCome(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests, "--cluster-cidr=10.0.0.0/16", "--shadow", "--verify-period=1s")
 	const different = `gridproxy_shadow_chains_different{ip_family="IPv4",table="addresses"} `
 	d.until(t, "nothing of mode ipvs to be reported", func() bool { return strings.Contains(d.get("/metrics", 10249).body, different+"0\n") })

@@ -47,8 +47,7 @@ func TestFailedStartChangesNothing(t *testing.T) {
 // TestInitOnlyReadsGivenSources: neither a good path nor a missing flag is an error.
 func TestInitOnlyReadsGivenSources(t *testing.T) {
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	for _, args := range [][]string{{"--manifests=" + manifests}, nil} {
 		ns := newNamespace(t)
 		setSysctl(t, ns, closeWait, "61")
@@ -64,14 +63,12 @@ func TestInitOnlyReadsGivenSources(t *testing.T) {
 // it ended, and prints them.
 func TestCleanupRestoresSettings(t *testing.T) {
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	ns := newNamespace(t)
 	setSysctl(t, ns, closeWait, "61")
 	args := []string{"run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", "--manifests=" + manifests}
 	for range 2 {
-		d := startCommand(t, ns, gridproxy(args...))
-		d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+		d := startCommand(t, ns, gridproxy(args...)).ready(t)
 		d.until(t, "loopback routing", func() bool { return d.sysctl(t, loopbackRouting) == "1" })
 		if err := d.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -96,11 +93,9 @@ func TestCleanupRestoresSettings(t *testing.T) {
 // nothing until that has ended, even by a kill, and serves then. --init-only waits for nothing.
 func TestSecondDaemonWaits(t *testing.T) {
 	t.Parallel()
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"--node-name=bj-3", "--manifests=" + manifests}
-	first := start(t, args...)
-	first.until(t, "ready", func() bool { return first.get("/readyz", 10256).code == 200 })
+	first := start(t, args...).ready(t)
 	if init := startIn(t, first.ns, append(args, "--init-only")...); init.wait(t) != 0 {
 		t.Error("--init-only is refused")
 	}
@@ -109,6 +104,6 @@ func TestSecondDaemonWaits(t *testing.T) {
 		return second.logged(fmt.Sprintf("waiting for it to end\" holder=\"process %d, version ", first.cmd.Process.Pid)) == 1
 	})
 	first.stop(t, syscall.SIGKILL)
-	second.until(t, "ready", func() bool { return second.get("/readyz", 10256).code == 200 })
+	second.ready(t)
 	second.stop(t, syscall.SIGTERM)
 }

@@ -30,16 +30,13 @@ func newStatusSocket(t *testing.T) string {
 // statusOf runs the command. The Status is zero if standard output has none.
 func statusOf(t *testing.T, socket string) (s status.Status, code int, problems string) {
 	t.Helper()
-	cmd := gridproxy("status", "--status-socket="+socket, "-o=json")
-	var out, errors strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &errors
-	_ = cmd.Run() // the code is read from ProcessState
-	if out.Len() > 0 {
-		if err := json.Unmarshal([]byte(out.String()), &s); err != nil {
-			t.Fatalf("%v in %s", err, out.String())
+	code, text, problems := answerOf(t, "status", "--status-socket="+socket, "-o=json")
+	if text != "" {
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatalf("%v in %s", err, text)
 		}
 	}
-	return s, cmd.ProcessState.ExitCode(), errors.String()
+	return s, code, problems
 }
 
 // untilStatus waits for an answer.
@@ -175,8 +172,7 @@ spec: {type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 31
 func TestStatusSocketIsNotTaken(t *testing.T) {
 	t.Parallel()
 	socket := newStatusSocket(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16", "--status-socket=" + socket}
 	first := start(t, append(args, "--node-name=bj-3")...)
 	first.untilStatus(t, socket, "the first daemon", func(s status.Status, _ int, _ string) bool { return s.Node.Name == "bj-3" })
@@ -203,8 +199,7 @@ func TestStatusWhileSyncHangs(t *testing.T) {
 	t.Parallel()
 	w := newHangingTool(t, "iptables-nft-restore")
 	socket := newStatusSocket(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	cmd := gridproxy("run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests,
 		"--verify-period=1s", "--iptables-sync-period=1s", "--status-socket="+socket)
 	cmd.Env = append(cmd.Env, "PATH="+w.path)
@@ -239,8 +234,7 @@ func TestStatusOfHangingProcess(t *testing.T) {
 func TestStatusWithoutSocket(t *testing.T) {
 	t.Parallel()
 	socket := newStatusSocket(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	if err := os.WriteFile(filepath.Dir(socket), nil, 0o600); err != nil { // where its folder should be
 		t.Fatal(err)
 	}

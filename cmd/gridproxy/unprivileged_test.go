@@ -87,8 +87,7 @@ func TestUnprivileged(t *testing.T) {
 	const routing, timeout = loopbackRouting, closeWait
 	for variant, run := range map[string]string{"nft": "-", "legacy": t.TempDir()} { // where xtables.lock is
 		t.Run(variant, func(t *testing.T) {
-			manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-			write(t, manifests, cluster("10.0.0.70", "beijing"))
+			manifests := clusterFile(t)
 			args := []string{"run", "--iptables-variant=" + variant, "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-close-wait=59m", "--node-name=bj-3", "--cluster-cidr=10.0.0.0/16", "--manifests=" + manifests, "-v=4"}
 			if run != "-" {
 				args = append(args, "--status-socket=/run/gridproxy/status.sock")
@@ -102,8 +101,7 @@ func TestUnprivileged(t *testing.T) {
 			if code := denied.wait(t); code != command.Failure || denied.logged("securityContext.privileged: true") != 1 {
 				t.Fatalf("--init-only without privilege: code %d\n%s", code, denied.output)
 			}
-			before := startCommand(t, ns, unprivileged(run, args...))
-			before.until(t, "ready", func() bool { return before.get("/readyz", 10256).code == 200 })
+			before := startCommand(t, ns, unprivileged(run, args...)).ready(t)
 			for name, is := range map[string]string{"net.ipv4.conf.all.route_localnet=1": "is 0 and cannot be set to 1", "net.netfilter.nf_conntrack_tcp_timeout_close_wait=3540": "is 60 and cannot be set to 3540"} {
 				if before.logged(is) != 1 || before.logged("sysctl -w "+name) != 1 || before.logged("gridproxy run --init-only") != 3 {
 					t.Errorf("the log does not say what to do so that %s:\n%s", name, before.output)
@@ -124,8 +122,7 @@ func TestUnprivileged(t *testing.T) {
 			if got := init.sysctl(t, routing) + " " + init.sysctl(t, timeout); got != "1 3540" {
 				t.Errorf("after --init-only %s and %s are %s", routing, timeout, got)
 			}
-			after := startCommand(t, ns, unprivileged(run, args...))
-			after.until(t, "ready", func() bool { return after.get("/readyz", 10256).code == 200 })
+			after := startCommand(t, ns, unprivileged(run, args...)).ready(t)
 			const withoutLock = "a second gridproxy run in this network namespace will not be refused" // nothing of /run is writable
 			if after.logged("cannot be set") > 0 || after.logged("level=WARN") != after.logged(withoutLock) || (run == "-") != (after.logged(withoutLock) == 1) {
 				t.Errorf("after --init-only:\n%s", after.output)
@@ -142,8 +139,7 @@ func TestUnprivileged(t *testing.T) {
 func TestUnprivilegedIPVS(t *testing.T) {
 	need.IPVS(t)
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	args := []string{"run", "--proxy-mode=ipvs", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests=" + manifests}
 	ns := newNamespace(t)
 
@@ -155,8 +151,7 @@ func TestUnprivilegedIPVS(t *testing.T) {
 	if code := init.wait(t); code != 0 || init.sysctl(t, "net/ipv4/vs/conntrack") != "1" {
 		t.Fatalf("--init-only: code %d, conntrack %s", code, init.sysctl(t, "net/ipv4/vs/conntrack"))
 	}
-	after := startCommand(t, ns, unprivileged("-", args...))
-	after.until(t, "ready", func() bool { return after.get("/readyz", 10256).code == 200 })
+	after := startCommand(t, ns, unprivileged("-", args...)).ready(t)
 	if list := after.virtualServers(t); !strings.Contains(list, serverLine+"rr") || after.logged("cannot be set") > 0 {
 		t.Errorf("after --init-only, virtual servers:\n%s\n%s", list, after.output)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,12 +13,10 @@ import (
 // fail, and a shadow reports neither equality nor a difference. Each names the table, the rule and
 // the remedy. The running daemon writes no jump a second time.
 func TestNativeRuleFailsReaders(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing"))
+	manifests := clusterFile(t)
 	flags := []string{"--node-name=bj-3", "--manifests=" + manifests, "--cluster-cidr=10.0.0.0/16", "--conntrack-max-per-core=0"}
 	args := append(flags, "--verify-period=1s")
-	d := start(t, args...)
-	d.until(t, "ready", func() bool { return d.get("/readyz", 10256).code == 200 })
+	d := start(t, args...).ready(t)
 	shell := func(line string) string {
 		var out []byte
 		within(t, d.ns, func() (err error) {
