@@ -7,8 +7,8 @@
 //	only_daemon.go refuses a second daemon in the network namespace
 //	source.go      makes the source of an API server or of manifests, and reports what it finds
 //	remember.go    reads the saved state, and saves it
-//	observers.go   what happens after each run (other_proxy.go and quarantine.go have more)
-//	quarantine_flows.go  ends the flows of Services that the kernel refuses
+//	observers.go   what happens after each run (other_proxy.go has more)
+//	quarantine.go  reports Services that the kernel refuses, and ends their flows
 //	server.go      serves the HTTP ports
 //	status.go      what the daemon answers at the status socket
 //	recorder.go    sends Events

@@ -1,12 +1,15 @@
 package daemon
 
 import (
+	"context"
+	"net/netip"
 	"slices"
 
 	"gridproxy/cmd/gridproxy/driver"
 	"gridproxy/cmd/gridproxy/event"
 	"gridproxy/rules"
 	"gridproxy/rules/syncer"
+	"gridproxy/topology"
 )
 
 // quarantineObserver reports Services whose rules this node's kernel refuses.
@@ -36,4 +39,65 @@ func checksWithout(checks []rules.HealthCheck, quarantined []event.Quarantined) 
 		}
 	}
 	return checks
+}
+
+// quarantineFlows also deletes the UDP flows of quarantined Services to endpoints of the unit: a
+// tracked flow is translated before it meets a REJECT.
+type quarantineFlows struct {
+	syncer.Flows
+	quarantined func() []event.Quarantined
+
+	closed map[*rules.Service]closedFlows // of the last Clean, so that an unchanged Service keeps its pointer
+}
+
+// closedFlows is a Service without the endpoints of the families in which it is quarantined.
+type closedFlows struct {
+	ipv4, ipv6 bool
+	service    *rules.Service
+}
+
+// Clean deletes flows by the rules that are in force.
+func (f *quarantineFlows) Clean(
+	ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool,
+) (deleted, outlived int, err error) {
+	return f.Flows.Clean(ctx, f.enforced(want), view, synced, force)
+}
+
+// enforced returns want without the endpoints of quarantined Services.
+func (f *quarantineFlows) enforced(want rules.Ruleset) rules.Ruleset {
+	families := map[topology.ServicePortName]closedFlows{}
+	for _, q := range f.quarantined() {
+		if !q.Kept {
+			c := families[q.Service]
+			c.ipv4, c.ipv6 = c.ipv4 || q.Family == rules.IPv4, c.ipv6 || q.Family == rules.IPv6
+			families[q.Service] = c
+		}
+	}
+	before := f.closed
+	f.closed = map[*rules.Service]closedFlows{}
+	if len(families) == 0 {
+		return want
+	}
+	want.Services = slices.Clone(want.Services)
+	for i, s := range want.Services {
+		c, is := families[s.Name]
+		if !is {
+			continue
+		}
+		if last := before[s]; last.service != nil && last.ipv4 == c.ipv4 && last.ipv6 == c.ipv6 {
+			c = last
+		} else {
+			c.service = c.without(s)
+		}
+		f.closed[s], want.Services[i] = c, c.service
+	}
+	return want
+}
+
+func (c closedFlows) without(s *rules.Service) *rules.Service {
+	closed := *s
+	closed.Serving = slices.DeleteFunc(slices.Clone(s.Serving), func(a netip.AddrPort) bool {
+		return c.ipv4 && a.Addr().Is4() || c.ipv6 && a.Addr().Is6()
+	})
+	return &closed
 }
