@@ -120,12 +120,6 @@ func (c Config) judge(now time.Time, f rules.Family) FamilyStatus {
 // FamilyHealthy reports whether the changes of a family are written in time.
 func (s *Server) FamilyHealthy(f rules.Family) bool { return s.config.judge(time.Now(), f).Healthy }
 
-// Healthy reports whether the changes of all families that this node needs are written in time.
-func (s *Server) Healthy() bool {
-	all, _ := s.now().healthy()
-	return all
-}
-
 // judged is the health of the families at one moment.
 type judged struct {
 	at       time.Time
