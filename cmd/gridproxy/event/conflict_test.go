@@ -55,14 +55,10 @@ func TestLoserOfAnAddressIsTold(t *testing.T) {
 				var events []Event
 				state, events = NextConflicts(state, topology.Snapshot{Nodes: tc.nodes}, v, conflicts)
 				for _, e := range events {
-					text := e.Message
-					if e.LogOnly {
-						text = "log " + text
-					}
 					if e.Service.Name != "thief" || e.Reason != ReasonAddressConflict {
 						t.Errorf("reported %s of Service %s, want %s of thief", e.Reason, e.Service.Name, ReasonAddressConflict)
 					}
-					got = append(got, text)
+					got = append(got, marked(e, e.Message))
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -59,13 +59,9 @@ func TestNextNames(t *testing.T) {
 				state, events = NextNames(state, s, names.Resolve(s, topology.Config{}))
 				s.LastKeys = memo.Resolve(s, topology.Config{}).LastKeys
 				for _, e := range events {
-					text := e.Reason + " " + e.Message
-					if e.LogOnly {
-						text = "log " + text
-					}
-					said = append(said, text)
+					said = append(said, marked(e, e.Reason+" "+e.Message))
 					if e.Service != svc {
-						t.Errorf("%s: the Event is about %v", text, e.Service)
+						t.Errorf("%+v: the Event is about %v", e, e.Service)
 					}
 				}
 			}

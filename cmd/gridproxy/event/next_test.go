@@ -80,14 +80,18 @@ func reports(looks ...look) []string {
 		var events []Event
 		state, events = Next(state, l.snapshot(), l.view())
 		for _, e := range events {
-			text := e.Reason
-			if e.LogOnly {
-				text = "log " + text
-			}
-			said = append(said, text)
+			said = append(said, marked(e, e.Reason))
 		}
 	}
 	return said
+}
+
+// marked is a text about an Event, with "log" before it if the Event is only logged.
+func marked(e Event, text string) string {
+	if e.LogOnly {
+		return "log " + text
+	}
+	return text
 }
 
 func TestNext(t *testing.T) {

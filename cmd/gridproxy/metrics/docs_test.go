@@ -4,7 +4,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-func formatFloat(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 
 // kubeProxyMetrics are those of kube-proxy 1.36.3 and 1.37.2 on Linux, those behind feature gates
 // included, without the prefix.

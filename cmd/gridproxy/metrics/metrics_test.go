@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,17 +55,13 @@ func expect(t *testing.T, registry *prometheus.Registry, want string) {
 			}
 			value := m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			if value != 0 {
-				got = append(got, strings.TrimSpace(f.GetName()+" "+strings.Join(append(labels, trim(value)), " ")))
+				got = append(got, strings.Join(slices.Concat([]string{f.GetName()}, labels, []string{fmt.Sprint(value)}), " "))
 			}
 		}
 	}
 	if g, w := strings.Join(got, "\n"), strings.TrimSpace(want); g != w {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
 	}
-}
-
-func trim(v float64) string {
-	return strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(formatFloat(v)), "0"), ".")
 }
 
 func slice(name, trigger string) *topology.Slice {

@@ -181,17 +181,6 @@ func TestDNSAddressOfPods(t *testing.T) {
 	}
 }
 
-func TestBindAddresses(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "0.0.0.0": "0.0.0.0:10256", "::": "[::]:10256", "[::1]": "[::1]:10256", "127.0.0.1:1": "127.0.0.1:1",
-	} {
-		o, _, err := parse(t, "--healthz-bind-address="+text)
-		if err != nil || o.HealthzBindAddress != want {
-			t.Errorf("%q: got %q, %v, want %q", text, o.HealthzBindAddress, err, want)
-		}
-	}
-}
-
 // TestRepeatedLists: a list that is given again is added to, as kube-proxy does.
 func TestRepeatedLists(t *testing.T) {
 	for _, flag := range []string{"nodeport-addresses", "ipvs-exclude-cidrs"} {
