@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"gridproxy/cmd/command"
@@ -65,10 +66,7 @@ func TestChangedConfigEndsTheDaemon(t *testing.T) {
 func TestCleanupFlag(t *testing.T) {
 	manifests := clusterFile(t)
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests).ready(t)
-	if err := d.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	d.wait(t)
+	d.stop(t, syscall.SIGKILL)
 	c := startIn(t, d.ns, "--cleanup", "--proxy-mode=ipvs", "--kubeconfig=/nonexistent")
 	if code, rules := c.wait(t), c.rules(t); code != 0 || strings.Contains(rules, "KUBE-SERVICES") || strings.Contains(rules, "KUBE-SVC") {
 		t.Errorf("code %d, rules:\n%s", code, rules)

@@ -23,15 +23,12 @@ func TestCompletionFromTheCluster(t *testing.T) {
 	}
 	api := need.ServeFakeAPI(listen())
 	t.Cleanup(func() { _ = api.Close() })
-	err := api.Put(
+	put(t, api,
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1"}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "$(id)", Namespace: "shop"}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.2"}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bj-1"}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bj-2\x1b[31m"}},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
 	silent := listen() // takes connections, and never answers
 	t.Cleanup(func() { _ = silent.Close() })
 	for _, test := range []struct {

@@ -42,9 +42,7 @@ func TestSnapshotHeldBack(t *testing.T) {
 		t.Errorf("at first: %s is %v", snapshotHeld, n)
 	}
 	before := d.rules(t)
-	if err := closeAPI(); err != nil {
-		t.Fatal(err)
-	}
+	closeAPI()
 	api, _, _ = serveIn(t, ns, address)
 	put(t, api, node)
 	d.until(t, "the hold", func() bool { return d.metric(t, snapshotHeld, 10249) == 1 })
@@ -71,9 +69,7 @@ func TestSnapshotHeldBack(t *testing.T) {
 	}
 	d.stop(t, syscall.SIGTERM)
 
-	if err := api.Remove(apiServer); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, api, apiServer)
 	put(t, api, web)
 	trial := startIn(t, ns, append(args, "--service-proxy-name=trial")...)
 	trial.until(t, "a trial to be ready without default/kubernetes", func() bool { return trial.get("/readyz", 10256).code == 200 })
@@ -98,11 +94,7 @@ func TestHoldBeforeAFamilyOpens(t *testing.T) {
 	before := d.rules(t)
 	d.stop(t, syscall.SIGTERM)
 
-	for _, gone := range []need.FakeObject{apiServer, web, readyAt("kubernetes", "192.0.2.1"), readyAt("web", "10.0.0.1")} {
-		if err := api.Remove(gone); err != nil {
-			t.Fatal(err)
-		}
-	}
+	remove(t, api, apiServer, web, readyAt("kubernetes", "192.0.2.1"), readyAt("web", "10.0.0.1"))
 	nft := func(args ...string) { within(t, ns, func() error { return exec.Command("nft", args...).Run() }) }
 	nft("add", "rule", "ip", "nat", "POSTROUTING", "oifname", "eth0", "masquerade")
 	d = startIn(t, ns, args...)
@@ -123,6 +115,15 @@ func put(t *testing.T, api *need.FakeAPI, objects ...need.FakeObject) {
 	}
 }
 
+func remove(t *testing.T, api *need.FakeAPI, objects ...need.FakeObject) {
+	t.Helper()
+	for _, o := range objects {
+		if err := api.Remove(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // kubeconfigOf is a file that names an API server without credentials.
 func kubeconfigOf(t *testing.T, address string) string {
 	t.Helper()
@@ -133,7 +134,7 @@ clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, cont
 }
 
 // serveIn is an API server without objects, in a namespace.
-func serveIn(t *testing.T, ns netns.NsHandle, address string) (api *need.FakeAPI, at string, closeAPI func() error) {
+func serveIn(t *testing.T, ns netns.NsHandle, address string) (api *need.FakeAPI, at string, closeAPI func()) {
 	t.Helper()
 	var listener net.Listener
 	within(t, ns, func() (err error) {
@@ -141,9 +142,13 @@ func serveIn(t *testing.T, ns netns.NsHandle, address string) (api *need.FakeAPI
 		return err
 	})
 	api = need.ServeFakeAPI(listener)
-	closeAPI = sync.OnceValue(api.Close)
-	t.Cleanup(func() { _ = closeAPI() })
-	return api, listener.Addr().String(), closeAPI
+	end := sync.OnceValue(api.Close)
+	t.Cleanup(func() { _ = end() })
+	return api, listener.Addr().String(), func() {
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func clusterIP(name, address string, port int32) *corev1.Service {

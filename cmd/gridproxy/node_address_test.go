@@ -55,9 +55,7 @@ func TestNodeAddressChanges(t *testing.T) {
 	d.until(t, "NodePorts on the first address", answersOn("192.0.2.1/32", "192.0.2.2/32"))
 	put(t, api, node("192.0.2.2"))
 	d.until(t, "NodePorts on the second address", answersOn("192.0.2.2/32", "192.0.2.1/32"))
-	if err := api.Remove(node("192.0.2.2")); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, api, node("192.0.2.2"))
 	d.until(t, "NodePorts on listed loopback addresses alone", answersOn("127.0.0.1/32", "192.0.2.2/32"))
 	put(t, api, node("192.0.2.1"))
 	d.until(t, "NodePorts on the first address again", answersOn("192.0.2.1/32", "192.0.2.2/32"))

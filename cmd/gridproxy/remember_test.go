@@ -74,9 +74,7 @@ func TestSavedState(t *testing.T) {
 	put(t, api, readyAt("more", "10.0.0.7"), clusterIP("more", "10.96.0.7", 80))
 	d.until(t, "the rules of more", func() bool { return strings.Contains(d.rules(t), "10.0.0.7:8080") })
 	d.stop(t, syscall.SIGTERM) // which saves what is not saved yet
-	if err := closeAPI(); err != nil {
-		t.Fatal(err)
-	}
+	closeAPI()
 
 	rebooted := newNamespace(t)
 	d = n.start(rebooted)
@@ -136,9 +134,7 @@ func TestWaveAfterReboot(t *testing.T) {
 			serves := func() bool { return strings.Contains(d.rules(t), "10.0.0.1:8080") }
 			d.until(t, "the rules of web", serves)
 			d.stop(t, syscall.SIGTERM)
-			if err := closeAPI(); err != nil {
-				t.Fatal(err)
-			}
+			closeAPI()
 
 			rebooted := newNamespace(t)
 			d = n.start(rebooted)
@@ -156,9 +152,7 @@ func TestWaveAfterReboot(t *testing.T) {
 			if strings.Contains(out, "used although not ready, until ") != (held > 0) {
 				t.Errorf("explain:\n%s", out)
 			}
-			if err := api.Remove(down); err != nil {
-				t.Fatal(err)
-			}
+			remove(t, api, down)
 			d.until(t, "a deleted endpoint to go", func() bool { return !serves() })
 		})
 	}
@@ -179,9 +173,7 @@ func TestStartWithoutKubeconfig(t *testing.T) {
 	d := n.start(machine)
 	d.until(t, "the rules of web", serves(d, "10.0.0.1"))
 	d.stop(t, syscall.SIGTERM)
-	if err := closeAPI(); err != nil {
-		t.Fatal(err)
-	}
+	closeAPI()
 	kubeconfig := strings.TrimPrefix(n.flags[1], "--kubeconfig=")
 	if err := os.Rename(kubeconfig, kubeconfig+".gone"); err != nil {
 		t.Fatal(err)

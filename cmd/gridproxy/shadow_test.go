@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"gridproxy/integration/env/need"
@@ -34,8 +35,7 @@ func TestShadow(t *testing.T) {
 	d.until(t, "the same to be reported", func() bool {
 		return strings.Contains(d.get("/metrics", 10249).body, different+"0\n") && d.logged("the kernel holds what gridproxy would write") == 1
 	})
-	_ = real.cmd.Process.Kill()
-	<-real.ended
+	real.stop(t, syscall.SIGKILL)
 	write(t, manifests, cluster("10.0.0.99", "beijing"))
 	d.until(t, "a change to be logged once", func() bool { return d.logged("the kernel differs from what gridproxy would write") == 2 })
 	if text := d.rules(t); !strings.Contains(text, "10.0.0.70:8080") || strings.Contains(text, "10.0.0.99") {

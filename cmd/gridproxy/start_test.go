@@ -70,10 +70,7 @@ func TestCleanupRestoresSettings(t *testing.T) {
 	for range 2 {
 		d := startCommand(t, ns, gridproxy(args...)).ready(t)
 		d.until(t, "loopback routing", func() bool { return d.sysctl(t, loopbackRouting) == "1" })
-		if err := d.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		d.wait(t)
+		d.stop(t, syscall.SIGKILL)
 		if got := d.sysctl(t, closeWait); got != "3540" {
 			t.Fatalf("%s is %s, want 3540", closeWait, got)
 		}

@@ -184,11 +184,9 @@ func TestStatusSocketIsNotTaken(t *testing.T) {
 	if s, code, problems := statusOf(t, socket); s.Node.Name != "bj-3" {
 		t.Errorf("the socket is of node %q, code %d: %s", s.Node.Name, code, problems)
 	}
-	_ = first.cmd.Process.Kill() // so that it leaves its socket
-	<-first.ended
+	first.stop(t, syscall.SIGKILL) // so that it leaves its socket
 	second.untilStatus(t, socket, "the second daemon to replace the socket that was left", func(s status.Status, _ int, _ string) bool { return s.Node.Name == "bj-1" })
-	_ = second.cmd.Process.Kill()
-	<-second.ended
+	second.stop(t, syscall.SIGKILL)
 	if _, code, problems := statusOf(t, socket); code != command.Found || !strings.Contains(problems, "error: no daemon: the gridproxy run that made "+socket+" has ended") {
 		t.Errorf("of a daemon that was killed: code %d\n%s", code, problems)
 	}
