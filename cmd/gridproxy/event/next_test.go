@@ -86,7 +86,7 @@ func reports(looks ...look) []string {
 	return said
 }
 
-// marked is a text about an Event, with "log" before it if the Event is only logged.
+// marked returns a text about an Event, with "log" before it if the Event is only logged.
 func marked(e Event, text string) string {
 	if e.LogOnly {
 		return "log " + text

@@ -224,20 +224,6 @@ gridproxy_sync_proxy_rules_no_local_endpoints_total ip_family=IPv4 traffic_polic
 gridproxy_sync_proxy_rules_no_local_endpoints_total ip_family=IPv4 traffic_policy=internal 1`)
 }
 
-// TestTrial: the gauge is 1 while there are chains of a trial, then 0.
-func TestTrial(t *testing.T) {
-	registry := prometheus.NewPedanticRegistry()
-	there := true
-	m := New(registry, time.Now(), Kernel{Trial: func() bool { return there }})
-	m.Synced(syncer.Result{})
-	expect(t, registry, "gridproxy_trial_chains 1")
-	there = false
-	m.Synced(syncer.Result{})
-	if v := testutil.ToFloat64(m.trial); v != 0 {
-		t.Errorf("it is %v when they have gone", v)
-	}
-}
-
 // TestAddressConflicts: the gauge has the number of conflicts.
 func TestAddressConflicts(t *testing.T) {
 	m, registry := newTest(t, time.Now())
@@ -249,14 +235,14 @@ func TestAddressConflicts(t *testing.T) {
 	}
 }
 
-// TestOtherProxyAndHeld: both gauges follow their functions.
-func TestOtherProxyAndHeld(t *testing.T) {
+// TestConditions: gauges of conditions follow their functions, also back to 0.
+func TestConditions(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	now := true
 	ask := func() bool { return now }
-	m := New(registry, time.Now(), Kernel{OtherProxy: ask, Held: ask})
+	m := New(registry, time.Now(), Kernel{OtherProxy: ask, Held: ask, Trial: ask})
 	m.Synced(syncer.Result{})
-	expect(t, registry, "gridproxy_other_proxy_suspected 1\ngridproxy_snapshot_held_back 1")
+	expect(t, registry, "gridproxy_other_proxy_suspected 1\ngridproxy_snapshot_held_back 1\ngridproxy_trial_chains 1")
 	now = false
 	m.Synced(syncer.Result{})
 	const none = `# HELP gridproxy_other_proxy_suspected 1 if another service proxy is suspected to write into this node's rules again after each repair.
@@ -265,8 +251,12 @@ gridproxy_other_proxy_suspected 0
 # HELP gridproxy_snapshot_held_back 1 while a Snapshot is held back, because the API server does not list what every cluster has.
 # TYPE gridproxy_snapshot_held_back gauge
 gridproxy_snapshot_held_back 0
+# HELP gridproxy_trial_chains 1 if there are chains of a gridproxy with --service-proxy-name, which packets meet before ours.
+# TYPE gridproxy_trial_chains gauge
+gridproxy_trial_chains 0
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(none), "gridproxy_other_proxy_suspected", "gridproxy_snapshot_held_back"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(none),
+		"gridproxy_other_proxy_suspected", "gridproxy_snapshot_held_back", "gridproxy_trial_chains"); err != nil {
 		t.Error(err)
 	}
 }

@@ -92,6 +92,18 @@ func TestWrongValues(t *testing.T) {
 		{"--feature-gates==false", `is not NAME=true or NAME=false`},
 		{"--feature-gates=AllAlpha=true,Another=true", `"Another" is no feature gate of kube-proxy`},
 		{"--output=csv", `want table, json or yaml`},
+		// What kube-proxy refuses too.
+		{"--healthz-port=65536", `want a port, 1 to 65535, or 0 for no server`},
+		{"--metrics-port=-1", `want a port`},
+		{"--oom-score-adj=1001", `want a number, -1000 to 1000`},
+		{"--bind-address=node", `want an IP address`},
+		{"--config-sync-period=0", `want at least 1ns`},
+		{"--log-flush-frequency=soon", `want a duration`},
+		{"--log-text-split-stream=perhaps", `want true or false`},
+		{"--master=ftp://192.0.2.1", `want the address of an API server, such as https://192.168.0.10:6443`},
+		{"--master=https://", `want the address of an API server`},
+		{"--version=v1.37.0", `want true, raw or false`},
+		{"--logging-format=klog", `want text or json`},
 	} {
 		_, _, err := parse(t, test.args)
 		if err == nil || !strings.Contains(err.Error(), test.want) {

@@ -1,6 +1,7 @@
 package otherproxy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,14 +25,6 @@ func every(period, from, to time.Duration) []Run {
 	return all
 }
 
-func join(all ...[]Run) []Run {
-	var joined []Run
-	for _, runs := range all {
-		joined = append(joined, runs...)
-	}
-	return joined
-}
-
 func TestNext(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	for _, test := range []struct {
@@ -42,13 +35,13 @@ func TestNext(t *testing.T) {
 		{"nothing is ever found", []Run{at(0), at(10 * s), at(10 * m), at(2 * h)}, false},
 		{"rules are written once", []Run{at(10*s, "a"), at(10 * m), at(20 * m)}, false},
 		{"rules are written all the time", every(10*s, 0, 3*m), true},
-		{"a rolling update: two daemons for nearly two minutes", join(every(10*s, 0, 2*m), []Run{at(30 * m)}), false},
-		{"an update when this daemon began, and one when it ends", join(every(10*s, 0, m), every(10*s, 20*m, 21*m)), false},
+		{"a rolling update: two daemons for nearly two minutes", slices.Concat(every(10*s, 0, 2*m), []Run{at(30 * m)}), false},
+		{"an update when this daemon began, and one when it ends", slices.Concat(every(10*s, 0, m), every(10*s, 20*m, 21*m)), false},
 		{"a kube-proxy that writes with each change", []Run{at(m, "a"), at(9*m, "b"), at(40*m, "c")}, true},
 		{"a kube-proxy that writes once in an hour", []Run{at(h, "a"), at(2*h, "a"), at(3*h, "a")}, true},
 		{"an operator who tries something out every two hours", []Run{at(h, "a"), at(3*h, "a"), at(5*h, "a"), at(7*h, "a")}, false},
-		{"the other proxy has ended", join(every(10*s, 0, h), []Run{at(2*h + 11*m)}), false},
-		{"the other proxy was only quiet for an hour", join(every(10*s, 0, h), []Run{at(2*h + m)}), true},
+		{"the other proxy has ended", slices.Concat(every(10*s, 0, h), []Run{at(2*h + 11*m)}), false},
+		{"the other proxy was only quiet for an hour", slices.Concat(every(10*s, 0, h), []Run{at(2*h + m)}), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var state State

@@ -55,13 +55,19 @@ func TestListen(t *testing.T) {
 		t.Errorf("the socket stays: %v", err)
 	}
 
-	left, err := net.Listen("unix", path)
+	leave(t, path)
+	listen(t, path)
+}
+
+// leave leaves a socket as a process that is killed does.
+func leave(t *testing.T, path string) {
+	t.Helper()
+	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	left.(*net.UnixListener).SetUnlinkOnClose(false) // as a process that is killed
-	_ = left.Close()
-	listen(t, path)
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	_ = l.Close()
 }
 
 // TestListenKeepsFiles: what is no socket is never removed, and a path that the kernel would cut is
@@ -92,12 +98,7 @@ func TestListenAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 20 {
-		left, err := net.Listen("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		left.(*net.UnixListener).SetUnlinkOnClose(false)
-		_ = left.Close()
+		leave(t, path)
 		var starting sync.WaitGroup
 		made := make(chan net.Listener, 4)
 		for range cap(made) {
