@@ -17,8 +17,7 @@ import (
 // with its flags, and print that they do; with any other flag on the command line they do not.
 func TestReadCommandsAdoptFlags(t *testing.T) {
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, strings.Replace(cluster("10.0.0.70", "beijing"), `["location"]`, `["nowhere"]`, 1))
+	manifests := tempFile(t, strings.Replace(cluster("10.0.0.70", "beijing"), `["location"]`, `["nowhere"]`, 1))
 	saved := saveState(t, t.TempDir(), manifests)
 	d := startContainer(t, newNamespace(t),
 		"--nodes-without-unit=open", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests)

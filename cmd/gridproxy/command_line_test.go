@@ -99,8 +99,7 @@ func TestServerFlags(t *testing.T) {
 // TestMaster: --master replaces the server of the kubeconfig, with its credentials, and no Service
 // may take its address.
 func TestMaster(t *testing.T) {
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	write(t, kubeconfig, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+	kubeconfig := tempFile(t, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
   clusters: [{name: a, cluster: {server: "https://192.0.2.1:6443"}}], users: [{name: a, user: {token: secret}}]}`)
 	for _, test := range []struct{ kubeconfig, master, host, token, reserved string }{
 		{kubeconfig, "", "https://192.0.2.1:6443", "secret", "192.0.2.1:6443"},

@@ -71,8 +71,7 @@ func TestDiff(t *testing.T) {
 func TestDiffWarns(t *testing.T) {
 	t.Parallel()
 	need.IPTables(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, strings.Replace(cluster("10.0.0.70", "beijing"), "annotations: {", "annotations: {superedge.io/ipvs-scheduler: wrong, ", 1))
+	manifests := tempFile(t, strings.Replace(cluster("10.0.0.70", "beijing"), "annotations: {", "annotations: {superedge.io/ipvs-scheduler: wrong, ", 1))
 	ns := newNamespace(t)
 	for mode, want := range map[string]int{"ipvs": 1, "iptables": 0} {
 		_, _, said := diffSaying(t, ns, "--proxy-mode="+mode, "--node-name=bj-3", "--manifests="+manifests, "--cluster-cidr=10.0.0.0/16", "--wait=2s")

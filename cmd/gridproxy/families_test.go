@@ -43,8 +43,7 @@ func TestBrokenFamilyBesideHealthy(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho out of order >&2\nexit 4\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing")+healthChecked("bj-3", port))
+	manifests := tempFile(t, cluster("10.0.0.70", "beijing")+healthChecked("bj-3", port))
 	cmd := gridproxy("run", "--iptables-variant=nft", "--conntrack-max-per-core=0", "--node-name=bj-3", "--manifests="+manifests, "--verify-period=1s", "--iptables-sync-period=2s")
 	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(broken)+":"+os.Getenv("PATH"))
 	d := startCommand(t, newNamespace(t), cmd)

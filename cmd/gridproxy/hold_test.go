@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -127,10 +126,8 @@ func remove(t *testing.T, api *need.FakeAPI, objects ...need.FakeObject) {
 // kubeconfigOf is a file that names an API server without credentials.
 func kubeconfigOf(t *testing.T, address string) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	write(t, file, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}],
+	return tempFile(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u}],
 clusters: [{name: c, cluster: {server: "http://%s"}}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, address))
-	return file
 }
 
 // serveIn is an API server without objects, in a namespace.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,8 +10,7 @@ import (
 // TestConfigIsCheckedWithFlags: a daemon goes on with its old configuration if the flags that it
 // was started with and the new file would be refused together.
 func TestConfigIsCheckedWithFlags(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, file, configHead)
+	file := tempFile(t, configHead)
 	in := &inputs{warn: func(string) {}}
 	cmd := &cobra.Command{}
 	in.declare(cmd)

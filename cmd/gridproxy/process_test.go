@@ -111,7 +111,7 @@ func finish(cmd *exec.Cmd) (code int, text, said string, err error) {
 	return cmd.ProcessState.ExitCode(), out.String(), problems.String(), err
 }
 
-// container is a daemon that is process 1 of its PID namespace, in a mount namespace of its own.
+// container is a daemon that is process 1 of a PID namespace, in its own mount namespace.
 type container struct {
 	*process
 	program string

@@ -77,8 +77,7 @@ func TestRun(t *testing.T) {
 // TestUnknownNode: without its Node object a node refuses closed Services. It serves them when the
 // object appears.
 func TestUnknownNode(t *testing.T) {
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, strings.Replace(cluster("10.0.0.70", "beijing"), "name: bj-3", "name: other", 1))
+	manifests := tempFile(t, strings.Replace(cluster("10.0.0.70", "beijing"), "name: bj-3", "name: other", 1))
 	d := start(t, "--node-name=bj-3", "--manifests="+manifests).ready(t)
 	if rules := d.rules(t); !strings.Contains(rules, "REJECT") || strings.Contains(rules, "10.0.0.70:8080") {
 		t.Errorf("rules of an unknown node:\n%s", rules)
@@ -140,11 +139,16 @@ endpoints: [{addresses: [%s], nodeName: bj-1}, {addresses: [10.0.1.8], nodeName:
 `, address)
 }
 
-// clusterFile is a file with a cluster whose endpoint is in the unit of bj-3.
+// clusterFile writes a cluster with an endpoint in the unit of bj-3, and returns the file.
 func clusterFile(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, file, cluster("10.0.0.70", "beijing"))
+	return tempFile(t, cluster("10.0.0.70", "beijing"))
+}
+
+func tempFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file.yaml")
+	write(t, file, text)
 	return file
 }
 

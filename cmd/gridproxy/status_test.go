@@ -138,8 +138,7 @@ spec: {clusterIP: 172.16.33.234, ports: [{port: 80}]}
 func TestStatusNamesCauses(t *testing.T) {
 	t.Parallel()
 	socket := newStatusSocket(t)
-	manifests := filepath.Join(t.TempDir(), "cluster.yaml")
-	write(t, manifests, cluster("10.0.0.70", "beijing")+malformedService+`
+	manifests := tempFile(t, cluster("10.0.0.70", "beijing")+malformedService+`
 ---
 apiVersion: v1
 kind: Service

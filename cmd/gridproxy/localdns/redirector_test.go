@@ -128,7 +128,7 @@ func (s *recordedSwitch) leads() []dnsredirect.Entry {
 	return s.led
 }
 
-// redirectorOf returns the redirector of a config in which a test leaves out what it does not need.
+// redirectorOf returns the redirector of a config that leaves out what a test does not need.
 func redirectorOf(c redirectorConfig) *redirector {
 	c.Log = slog.New(slog.DiscardHandler)
 	if c.Server == nil {
@@ -355,7 +355,7 @@ func TestSingleStack(t *testing.T) {
 	}
 }
 
-// newTurns returns one turn of a redirector whose DNS server serves and, if it is well, answers.
+// newTurns returns one turn of a redirector, whose DNS server answers if it is well.
 func newTurns(t *testing.T, prevents func(rules.Family) string) (turn func(after time.Duration, well bool) Path) {
 	t.Helper()
 	f, s, now := newFeed(t), newNameServer(t), time.Now()
