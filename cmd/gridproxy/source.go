@@ -41,9 +41,9 @@ func (in *inputs) allNodes(ctx context.Context, stdin io.Reader) (topology.Snaps
 	return s, err
 }
 
-// readSource reads the whole source once, and prints its warnings. Without a node name all Nodes
-// are read, and Self is nil. It also returns the objects of further kinds in manifests. If reading
-// takes long, a line on standard error says so.
+// readSource reads the whole source once, and prints its warnings. Without a node name all
+// Nodes are read, and Self is nil. It also returns the objects of further kinds in manifests.
+// If reading takes long, a line on standard error says so.
 func (in *inputs) readSource(ctx context.Context, stdin io.Reader, further ...schema.GroupVersionKind) (topology.Snapshot, []manifest.Raw, error) {
 	if len(in.Manifests) == 0 {
 		defer command.Waiting(in.stderr, "reading the cluster")()

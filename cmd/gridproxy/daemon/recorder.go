@@ -47,9 +47,9 @@ func (r *recorder) connect(config *rest.Config, shared *http.Client) error {
 	return nil
 }
 
-// onNode records a Warning about this node; without a recorder, as with manifests, it does nothing.
-// The UID is the name, as in Events of the kubelet and of kube-proxy, so that the daemon need not
-// know the real one.
+// onNode records a Warning about this node. Without a recorder, as with manifests, it does
+// nothing. The UID is the name, as in Events of the kubelet and of kube-proxy, so that the
+// daemon need not know the real one.
 func (r *recorder) onNode(reason, message string) {
 	if r != nil {
 		ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: r.node, UID: types.UID(r.node)}

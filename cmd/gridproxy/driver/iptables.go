@@ -192,8 +192,8 @@ func renderChains(w io.Writer, want rules.Ruleset, o options.Options) error {
 	return err
 }
 
-// ReadEvidence reads what the rules in this machine's kernel say of Services that it refuses. In
-// every mode these rules are chains.
+// ReadEvidence reads what the rules in this machine's kernel say of Services that it refuses.
+// In every mode these rules are chains.
 func ReadEvidence(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	variant, err := o.Variant, error(nil)
 	if variant == "" || variant == netfilter.VariantAuto {

@@ -194,8 +194,8 @@ func byService[T any](list []T, port func(T) topology.ServicePortName) map[types
 	return groups
 }
 
-// news returns the text about each Service of a View, and an Event, which report makes, for each
-// one whose text is new or has changed. say returns "" for a Service without anything to report.
+// news returns the text about each Service of a View, and an Event, which report makes, for
+// each text that is new or has changed. say returns "" if there is nothing to report.
 func news(
 	prev Reported, v topology.View, say func(ports []*topology.ServicePort) string, report func(ports []*topology.ServicePort, text string) Event,
 ) (next Reported, events []Event) {
