@@ -50,8 +50,7 @@ spec: {nodes: [bj-1], setNode: {labels: {tier: edge}}}
 
 // made: SuperEdge's own controller makes the children, and ends.
 func (w *installCluster) made() {
-	kubeconfig, err := apiserver.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
-	must(w.t, err)
+	kubeconfig := apiserver.KubeconfigForTest(w.t, w.Admin())
 	spec := w.superEdge.Controller(kubeconfig, w.Dir())
 	spec.Namespace = w.Namespace()
 	running, err := apiserver.StartChild(spec)

@@ -34,10 +34,7 @@ type terminal struct {
 func newTerminal(t *testing.T, c *apiserver.Cluster) *terminal {
 	t.Helper()
 	w := &terminal{T: t}
-	var err error
-	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", c.Admin()); err != nil {
-		t.Fatal(err)
-	}
+	w.kubeconfig = apiserver.KubeconfigForTest(t, c.Admin())
 	w.kubectl = []string{c.Tools().Path("kubectl"), "--kubeconfig", w.kubeconfig, "--cache-dir", t.TempDir()}
 	w.binary = program.ForTest(t, program.GridController)
 	return w

@@ -19,7 +19,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // console is where a running command writes.
@@ -140,11 +139,7 @@ func relayed(t *testing.T, c *apiserver.Cluster, count *nodes.Count) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(relay.Close)
-	kubeconfig, err := apiserver.WriteKubeconfig(t.TempDir(), "relayed", relay.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kubeconfig
+	return apiserver.KubeconfigForTest(t, relay.Config())
 }
 
 // expectOnlyQuestions waits until a client has asked five times more which resources there are. It
@@ -167,10 +162,7 @@ func (w *terminal) expectOnlyQuestions(count *nodes.Count) {
 
 func (w *terminal) lease(c *apiserver.Cluster) *coordinationv1.Lease {
 	w.Helper()
-	api, err := kubernetes.NewForConfig(c.Admin())
-	if err != nil {
-		w.Fatal(err)
-	}
+	api := apiserver.ClientForTest(w, c.Admin())
 	lease, err := api.CoordinationV1().Leases("kube-system").Get(context.Background(), "grid-controller", metav1.GetOptions{})
 	if err != nil {
 		w.Fatal(err)

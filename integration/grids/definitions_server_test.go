@@ -31,13 +31,8 @@ type definitions struct {
 func newDefinitions(t *testing.T) *definitions {
 	t.Helper()
 	d := &definitions{Cluster: apiserver.ForTest(t, apiserver.Options{}), ctx: (2 * wait.Usual).Context(t), cache: t.TempDir()}
-	var err error
-	if d.client, err = dynamic.NewForConfig(d.Admin()); err != nil {
-		t.Fatal(err)
-	}
-	if d.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", d.Admin()); err != nil {
-		t.Fatal(err)
-	}
+	d.client = apiserver.DynamicForTest(t, d.Admin())
+	d.kubeconfig = apiserver.KubeconfigForTest(t, d.Admin())
 	d.install(t)
 	return d
 }

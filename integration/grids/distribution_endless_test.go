@@ -127,13 +127,10 @@ func newEndlessMember(l *large) *endlessMember {
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	l.t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	dir := l.t.TempDir()
 	config := &rest.Config{Host: server.URL, BearerToken: "any"}
 	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	member, err := apiserver.WriteKubeconfig(dir, "member", config)
-	l.must(err)
-	hub, err := apiserver.WriteKubeconfig(dir, "hub", l.Admin())
-	l.must(err)
+	member := apiserver.KubeconfigForTest(l.t, config)
+	hub := apiserver.KubeconfigForTest(l.t, l.Admin())
 	join := exec.CommandContext(l.t.Context(), program.ForTest(l.t, program.GridController), "join", "--cluster=endless", "--kubeconfig="+hub, "--member-kubeconfig="+member)
 	if out, err := join.CombinedOutput(); err != nil {
 		l.t.Fatalf("grid-controller join: %v: %s", err, out)

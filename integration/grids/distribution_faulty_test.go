@@ -222,9 +222,7 @@ func (w *faultyFleet) touchEast() {
 
 func (w *faultyFleet) kubeconfigOf(config *rest.Config) string {
 	w.t.Helper()
-	path, err := apiserver.WriteKubeconfig(w.t.TempDir(), "kubeconfig", config)
-	w.must(err)
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(apiserver.KubeconfigForTest(w.t, config))
 	w.must(err)
 	return string(text)
 }
@@ -232,8 +230,7 @@ func (w *faultyFleet) kubeconfigOf(config *rest.Config) string {
 // command runs a command of grid-controller on the hub.
 func (w *faultyFleet) command(args ...string) {
 	w.t.Helper()
-	hub, err := apiserver.WriteKubeconfig(w.t.TempDir(), "hub", w.hub.Admin())
-	w.must(err)
+	hub := apiserver.KubeconfigForTest(w.t, w.hub.Admin())
 	out, err := exec.CommandContext(w.t.Context(), w.binary, append(args, "--kubeconfig="+hub)...).CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("grid-controller %s: %v: %s", strings.Join(args, " "), err, out)

@@ -156,19 +156,15 @@ func (d *distribution) startEngine(s *site) {
 // join makes a cluster a member by the command that an administrator runs.
 func (d *distribution) join(s *site) {
 	d.t.Helper()
-	dir := d.t.TempDir()
-	hub, err := apiserver.WriteKubeconfig(dir, "hub", d.hub.Admin())
-	d.must(err)
-	args := []string{"join", "--cluster", s.name, "--kubeconfig", hub}
+	args := []string{"join", "--cluster", s.name, "--kubeconfig", apiserver.KubeconfigForTest(d.t, d.hub.Admin())}
 	if s.name == west {
+		var err error
 		d.uplink, err = d.hub.LinkFrom(s.Namespace(), d.hub.API)
 		d.must(err)
 		d.t.Cleanup(d.uplink.Close)
 		args = append(args, "--server", "https://"+d.uplink.Addr.String())
 	} else {
-		member, err := apiserver.WriteKubeconfig(dir, "member", s.Admin())
-		d.must(err)
-		args = append(args, "--member-kubeconfig", member)
+		args = append(args, "--member-kubeconfig", apiserver.KubeconfigForTest(d.t, s.Admin()))
 	}
 	cmd := exec.CommandContext(d.t.Context(), d.binary, args...)
 	var manifest, said bytes.Buffer
@@ -180,7 +176,7 @@ func (d *distribution) join(s *site) {
 		d.start(s, "off")
 		return
 	}
-	file := filepath.Join(dir, "member.yaml")
+	file := filepath.Join(d.t.TempDir(), "member.yaml")
 	d.must(os.WriteFile(file, manifest.Bytes(), 0o600))
 	s.MustKubectl(d.t, "apply", "--server-side", "-f", file)
 	d.start(s, "member")

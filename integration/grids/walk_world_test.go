@@ -52,10 +52,7 @@ func newWalk(t *testing.T) *walk {
 	for _, n := range layout.Nodes {
 		w.AddNodes(t, nodes.Node{Name: n.Name, Labels: n.Labels, Addrs: n.Addrs, PodCIDRs: n.PodCIDRs})
 	}
-	var err error
-	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin()); err != nil {
-		t.Fatal(err)
-	}
+	w.kubeconfig = apiserver.KubeconfigForTest(t, w.Admin())
 	w.binary = program.ForTest(t, program.Gridproxy)
 	w.witness = newWitness(t, w.Client)
 	w.GridController(t, nodes.ControllerOptions{

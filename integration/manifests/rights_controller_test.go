@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
 
@@ -73,11 +74,7 @@ func newPlane(t *testing.T, binary string) *plane {
 	for _, n := range []string{"n1", "n2", "n3", "n4"} {
 		c.AddNode(t, n, nil)
 	}
-	objects, err := dynamic.NewForConfig(c.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &plane{Cluster: c, objects: objects, binary: binary}
+	return &plane{Cluster: c, objects: apiserver.DynamicForTest(t, c.Admin()), binary: binary}
 }
 
 // fails: without the right something is refused, and nothing but what the right is about.

@@ -258,9 +258,7 @@ func (w *site) newDaemonAs(t *testing.T, name string, config *rest.Config) *daem
 		admin := w.Admin()
 		through.CertData, through.KeyData = admin.CertData, admin.KeyData
 	}
-	if d.config, err = apiserver.WriteKubeconfig(t.TempDir(), name, through); err != nil {
-		t.Fatal(err)
-	}
+	d.config = apiserver.KubeconfigForTest(t, through)
 	return d
 }
 

@@ -47,14 +47,9 @@ type fleetHub struct {
 func newFleetHub(t *testing.T) *fleetHub {
 	t.Helper()
 	h := &fleetHub{Cluster: nodes.ForTest(t, nodes.Options{Manifests: []string{"../../deploy/crds"}})}
-	var err error
 	h.binary = program.ForTest(t, program.GridController)
-	if h.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "hub", h.Admin()); err != nil {
-		t.Fatal(err)
-	}
-	if h.objects, err = dynamic.NewForConfig(h.Admin()); err != nil {
-		t.Fatal(err)
-	}
+	h.kubeconfig = apiserver.KubeconfigForTest(t, h.Admin())
+	h.objects = apiserver.DynamicForTest(t, h.Admin())
 	return h
 }
 
@@ -90,11 +85,7 @@ func as(t *testing.T, data map[string]string) (dynamic.Interface, *rest.Config) 
 		Host: data["server"], BearerToken: data["token"], QPS: -1, WarningHandler: rest.NoWarnings{},
 		TLSClientConfig: rest.TLSClientConfig{CAData: []byte(data["ca.crt"])},
 	}
-	c, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, config
+	return apiserver.DynamicForTest(t, config), config
 }
 
 // attempt is a request, and whether an account may make it.
@@ -162,16 +153,6 @@ func mustNot(t *testing.T, c dynamic.Interface, all ...attempt) {
 	}
 }
 
-// memberKubeconfig writes a configuration to a file.
-func memberKubeconfig(t *testing.T, config *rest.Config) string {
-	t.Helper()
-	file, err := apiserver.WriteKubeconfig(t.TempDir(), "member", config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // stranger is the kubeconfig of a user without rights.
 func (h *fleetHub) stranger(t *testing.T) string {
 	t.Helper()
@@ -179,7 +160,7 @@ func (h *fleetHub) stranger(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return memberKubeconfig(t, config)
+	return apiserver.KubeconfigForTest(t, config)
 }
 
 // fails runs grid-controller, which must end with code 3, these words and an empty standard output.

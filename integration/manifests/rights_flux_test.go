@@ -43,7 +43,7 @@ func TestFluxRights(t *testing.T) {
 	}
 	h := newFleetHub(t)
 	other := apiserver.ForTest(t, apiserver.Options{})
-	member := memberKubeconfig(t, other.Admin())
+	member := apiserver.KubeconfigForTest(t, other.Admin())
 	install := exec.CommandContext(t.Context(), h.Tools().Path("kubectl"), "--kubeconfig", member, "apply", "--server-side", "-f", "../../deploy/crds")
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -57,10 +57,7 @@ func TestFluxRights(t *testing.T) {
 	}
 	count := h.startFlux(t, flux, folder+"deployment.yaml")
 	h.MustKubectl(t, "create", "namespace", home)
-	there, err := dynamic.NewForConfig(other.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := apiserver.DynamicForTest(t, other.Admin())
 	h.distributes(t, home, h.objects, "")
 	h.distributes(t, "fleet-north", there, `, "kubeConfig": {"secretRef": {"name": "member-kubeconfig"}}`)
 	no := slices.DeleteFunc(refused(count), func(r nodes.Request) bool { return r.Resource == "" }) // the path / is of no use

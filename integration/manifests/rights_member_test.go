@@ -97,10 +97,7 @@ func (h *fleetHub) usesRights(t *testing.T, member dynamic.Interface, config *re
 		}
 		return errors.Join(errNone, erase(leases, "fleet-west", "third").do(t.Context(), h.objects))
 	})
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := apiserver.ClientForTest(t, config)
 	h.hasExactly(t, client)
 	tokenOf := func(namespace, account string) (*authenticationv1.TokenRequest, error) {
 		return client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -109,10 +106,7 @@ func (h *fleetHub) usesRights(t *testing.T, member dynamic.Interface, config *re
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := dynamic.NewForConfig(h.Bearer(h.API.Addr, renewed.Status.Token))
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := apiserver.DynamicForTest(t, h.Bearer(h.API.Addr, renewed.Status.Token))
 	must(t, again, get(bundles, "fleet-west", "b"))
 	for namespace, account := range map[string]string{"fleet-west": "default", "fleet-east": "member"} {
 		if _, err := tokenOf(namespace, account); !apierrors.IsForbidden(err) {
@@ -129,10 +123,7 @@ func (h *fleetHub) hasExactly(t *testing.T, member kubernetes.Interface) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others, err := kubernetes.NewForConfig(h.Bearer(h.API.Addr, none.Status.Token))
-	if err != nil {
-		t.Fatal(err)
-	}
+	others := apiserver.ClientForTest(t, h.Bearer(h.API.Addr, none.Status.Token))
 	everywhere := []string{"[get list watch] [superedge.io] [fleetclusters] [west]"}
 	own := append([]string{
 		"[create] [] [serviceaccounts/token] [member]",
@@ -217,8 +208,8 @@ func (h *fleetHub) joinsByPush(t *testing.T) {
 	h.fails(t, "it is of the hub itself", append(base, h.kubeconfig)...)
 	h.fails(t, "it is not a kubeconfig", append(base, fileIn(t, "["))...)
 	refused := other.Bearer(other.API.Addr, "no-token")
-	h.fails(t, "asking the member: ", append(base, memberKubeconfig(t, refused))...)
-	out, said, err := h.run(t, append(base, memberKubeconfig(t, other.Admin()))...)
+	h.fails(t, "asking the member: ", append(base, apiserver.KubeconfigForTest(t, refused))...)
+	out, said, err := h.run(t, append(base, apiserver.KubeconfigForTest(t, other.Admin()))...)
 	if err != nil || out != "" || !strings.Contains(said, "The member answers") {
 		t.Fatalf("%v, %q: %s", err, out, said)
 	}
@@ -228,10 +219,7 @@ func (h *fleetHub) joinsByPush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	controller, err := dynamic.NewForConfig(h.Bearer(h.API.Addr, token.Status.Token))
-	if err != nil {
-		t.Fatal(err)
-	}
+	controller := apiserver.DynamicForTest(t, h.Bearer(h.API.Addr, token.Status.Token))
 	wait.Until(t, "the API server knows the rights", func() error { return list(fleetClusters, "", "").do(t.Context(), controller) })
 	must(t, controller, list(bundles, "", ""), list(reports, "", ""), list(leases, "", ""), patch(fleetClusters, "", "north", `{"metadata": {"labels": {"region": "eu"}}}`),
 		get(secrets, "fleet-north", "member-kubeconfig"), create(leases, lease("fleet-north", "member")),

@@ -44,7 +44,7 @@ func TestFailover(t *testing.T) {
 
 	moved := func(what string, to *controlplane.APIServer) {
 		t.Helper()
-		w.api = w.client(w.AdminAt(to.Addr))
+		w.api = controlplane.ClientForTest(w.t, w.AdminAt(to.Addr))
 		w.load.on(w.api)
 		began := time.Now()
 		lost := w.loses(kept...)

@@ -20,7 +20,6 @@ import (
 	"gridproxy/topology/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
@@ -128,8 +127,7 @@ type oddServer struct {
 
 func newOddServer(t *testing.T) *oddServer {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(apiserver.ForTest(t, apiserver.Options{}).Admin())
-	must(t, err)
+	client := apiserver.ClientForTest(t, apiserver.ForTest(t, apiserver.Options{}).Admin())
 	s := &oddServer{ctx: (2 * wait.Usual).Context(t), client: client.CoreV1().RESTClient()}
 	for _, d := range differences() {
 		s.rows = append(s.rows, regexp.MustCompile(d.refusal))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/wait"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -44,7 +45,7 @@ func TestLeastPrivilege(t *testing.T) {
 	w := newWatchedCluster(t)
 	w.load.fill(5)
 	config := w.serviceAccount(minimal(t))
-	if _, err := w.client(config).CoreV1().Secrets("").List(w.ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := apiserver.ClientForTest(w.t, config).CoreV1().Secrets("").List(w.ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Fatalf("the account may read Secrets, or is not known: %v", err)
 	}
 	w.watchAs(config)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/wait"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ func TestGapWhileAPIServerIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.API.Stop()
-	w.load.on(w.client(w.AdminAt(other.Addr)))
+	w.load.on(apiserver.ClientForTest(w.t, w.AdminAt(other.Addr)))
 	w.load.change(60)
 	if _, ok := w.source.Snapshot(); !ok {
 		t.Error("the last Snapshot is withdrawn because the API server is away")

@@ -40,9 +40,7 @@ func labClusterOf(t *testing.T, layout netns.Layout) labCluster {
 	l := netns.ForTest(t, layout)
 	c := labCluster{Lab: l, t: t, ctx: (2 * wait.Usual).Context(t), node: l.Node(here)}
 	c.Cluster = apiserver.ForTest(t, apiserver.Options{Namespace: l.Outside, Addrs: l.Outside.Addrs})
-	var err error
-	c.api, err = kubernetes.NewForConfig(c.Admin())
-	must(c.t, err)
+	c.api = apiserver.ClientForTest(c.t, c.Admin())
 	for _, n := range netns.NewManifests(t.TempDir(), layout).Nodes {
 		c.addNode(n)
 	}

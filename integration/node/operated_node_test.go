@@ -34,8 +34,7 @@ func newOperatedNode(t *testing.T) *operatedNode {
 	t.Helper()
 	w := &operatedNode{labCluster: newLabCluster(t)}
 	var err error
-	w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", w.Admin())
-	must(w.t, err)
+	w.kubeconfig = apiserver.KubeconfigForTest(w.t, w.Admin())
 	w.binary = program.ForTest(t, program.Gridproxy)
 	w.refusal, err = need.NewRefusal(t.TempDir())
 	must(w.t, err)

@@ -102,9 +102,7 @@ func newSites(t *testing.T) *sites {
 	}
 	s := &sites{labCluster: labClusterOf(t, layout), exists: map[string]bool{}, did: map[string]int{}}
 	s.ctx = t.Context()
-	var err error
-	s.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", s.Admin())
-	must(s.t, err)
+	s.kubeconfig = apiserver.KubeconfigForTest(s.t, s.Admin())
 	s.binary = program.ForTest(t, program.Gridproxy)
 	dir := t.TempDir()
 	for _, n := range s.Nodes() {

@@ -77,8 +77,7 @@ var different = regexp.MustCompile(`gridproxy_shadow_services_different [1-9]`)
 
 func (w *takenNode) flags() []string {
 	w.t.Helper()
-	api, err := apiserver.WriteKubeconfig(w.dir, "gridproxy.kubeconfig", w.Admin())
-	must(w.t, err)
+	api := apiserver.KubeconfigForTest(w.t, w.Admin())
 	return []string{
 		"--node-name=" + here, "--kubeconfig=" + api, "--cluster-cidr=" + netns.ClusterCIDRs(),
 		"--iptables-variant=" + string(w.variant), "--conntrack-max-per-core=0", "--status-socket=",

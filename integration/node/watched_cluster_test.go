@@ -45,7 +45,7 @@ type watchedCluster struct {
 func newWatchedCluster(t *testing.T) *watchedCluster {
 	t.Helper()
 	w := &watchedCluster{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, ctx: (2 * wait.Usual).Context(t)}
-	w.api = w.client(w.Admin())
+	w.api = apiserver.ClientForTest(w.t, w.Admin())
 	var err error
 	if w.link, err = w.NewLink(w.API); err != nil {
 		t.Fatal(err)
@@ -53,15 +53,6 @@ func newWatchedCluster(t *testing.T) *watchedCluster {
 	t.Cleanup(w.link.Close)
 	w.load = newLoad(w.ctx, t, w.api)
 	return w
-}
-
-func (w *watchedCluster) client(config *rest.Config) kubernetes.Interface {
-	w.t.Helper()
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return client
 }
 
 // watch starts a source as admin through the Link.

@@ -9,12 +9,12 @@ import (
 
 	"gridproxy/controller/api/site/v1alpha2"
 	"gridproxy/controller/site/assign"
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // forgery is what a kubelet writes about its own Node.
@@ -81,10 +81,7 @@ func (r *running) forge() {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		kubelet, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		kubelet := apiserver.ClientForTest(r.t, config)
 		wait.Until(r.t, "the kubelet of "+f.name+" writes to its Node", func() error {
 			n := r.get(f.name)
 			if n.Annotations == nil {
@@ -184,10 +181,7 @@ func TestRecordsAreProtected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubelet, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubelet := apiserver.ClientForTest(t, config)
 	n := r.get("evil")
 	n.Labels[v1alpha2.RecordPrefix+"0123456789abcdef"] = v1alpha2.RecordTaint
 	if _, err := kubelet.CoreV1().Nodes().Update(r.ctx, n, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) {

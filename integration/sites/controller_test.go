@@ -16,6 +16,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/removal"
 	"gridproxy/controller/site"
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
 
@@ -62,15 +63,13 @@ func newRunning(t *testing.T, config func(*site.Config)) *running {
 func newStopped(t *testing.T) *running {
 	t.Helper()
 	r := &running{world: newWorld(t), count: &nodes.Count{}, scheme: runtime.NewScheme(), now: time.Now()}
-	var err error
-	if r.api, err = kubernetes.NewForConfig(r.Admin()); err != nil {
-		t.Fatal(err)
-	}
+	r.api = apiserver.ClientForTest(t, r.Admin())
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha2.AddToScheme, v1.AddToScheme} {
 		if err := add(r.scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
+	var err error
 	if r.sites, err = client.New(r.Admin(), client.Options{Scheme: r.scheme}); err != nil {
 		t.Fatal(err)
 	}

@@ -22,10 +22,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, ctx: (2 * wait.Usual).Context(t)}
-	var err error
-	if w.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "admin", w.Admin()); err != nil {
-		t.Fatal(err)
-	}
+	w.kubeconfig = apiserver.KubeconfigForTest(t, w.Admin())
 	w.installCRDs()
 	return w
 }

@@ -84,10 +84,8 @@ func (w *world) in(t *testing.T) *world {
 
 func (w *world) startSuperEdge() {
 	w.t.Helper()
-	kubeconfig, err := apiserver.WriteKubeconfig(w.Dir(), "superedge.kubeconfig", w.Admin())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kubeconfig := apiserver.KubeconfigForTest(w.t, w.Admin())
+	var err error
 	if w.running, err = apiserver.StartChild(w.superEdge.Controller(kubeconfig, w.Dir())); err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,18 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
-
-func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
 
 // TestClusterForgetsAndKeeps goes through what the tests of watching rely on: objects survive a stop,
 // another API server writes meanwhile, and compaction makes old versions gone, which they were not.
@@ -41,7 +31,7 @@ func TestClusterForgetsAndKeeps(t *testing.T) {
 		}
 		return s
 	}
-	first := clientOf(t, c.Admin())
+	first := ClientForTest(t, c.Admin())
 	a := create(first, "a")
 	if !strings.HasPrefix(a.Spec.ClusterIP, "10.96.") {
 		t.Errorf("a Service got cluster IP %q", a.Spec.ClusterIP)
@@ -51,7 +41,7 @@ func TestClusterForgetsAndKeeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.API.Stop()
-	create(clientOf(t, c.AdminAt(other.Addr)), "b")
+	create(ClientForTest(t, c.AdminAt(other.Addr)), "b")
 	if err := c.API.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -76,15 +66,11 @@ func TestClusterForgetsAndKeeps(t *testing.T) {
 
 func TestKubeconfigIsEnough(t *testing.T) {
 	c := ForTest(t, Options{})
-	path, err := WriteKubeconfig(t.TempDir(), "admin", c.Admin())
+	config, err := clientcmd.BuildConfigFromFlags("", KubeconfigForTest(t, c.Admin()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := clientOf(t, config).Discovery().ServerVersion()
+	version, err := ClientForTest(t, config).Discovery().ServerVersion()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,18 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 )
 
 // WaitForDefinitions waits until all CustomResourceDefinitions are established. kubectl wait fails
 // at once if it meets one whose conditions are null, as those of a new one are for a moment.
 func (c *Cluster) WaitForDefinitions(t testing.TB) {
 	t.Helper()
-	client, err := dynamic.NewForConfig(c.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	definitions := DynamicForTest(t, c.Admin()).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	wait.Until(t, "all definitions are established", func() error { return allEstablished(definitions.List(t.Context(), metav1.ListOptions{})) })
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -53,13 +54,10 @@ func newEngineTest(t *testing.T) *engineTest {
 	}
 	c := ForTest(t, Options{})
 	e := &engineTest{other: ForTest(t, Options{}), files: map[string][]byte{}}
-	e.client, e.otherClient = dynamicOf(t, c), dynamicOf(t, e.other)
+	e.client, e.otherClient = DynamicForTest(t, c.Admin()), DynamicForTest(t, e.other.Admin())
 	e.server = httptest.NewServer(e)
 	t.Cleanup(e.server.Close)
-	config, err := WriteKubeconfig(t.TempDir(), "admin", c.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := KubeconfigForTest(t, c.Admin())
 	apply := exec.CommandContext(t.Context(), c.Tools().Path("kubectl"), "--kubeconfig", config, "apply", "--server-side", "-f", flux.CRDs())
 	if out, err := apply.CombinedOutput(); err != nil {
 		t.Fatalf("applying Flux's CRDs: %v: %s", err, out)
@@ -69,15 +67,6 @@ func newEngineTest(t *testing.T) *engineTest {
 		t.Fatal(err)
 	}
 	return e
-}
-
-func dynamicOf(t *testing.T, c *Cluster) dynamic.Interface {
-	t.Helper()
-	client, err := dynamic.NewForConfig(c.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
 }
 
 func (e *engineTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -153,9 +142,7 @@ func (e *engineTest) kustomize(t *testing.T, name string, more map[string]any) {
 		"interval": "1h", "retryInterval": "1s", "timeout": "30s", "prune": true, "path": "./",
 		"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": name},
 	}
-	for field, value := range more {
-		spec[field] = value
-	}
+	maps.Copy(spec, more)
 	e.create(t, kustomizations, map[string]any{
 		"apiVersion": kustomizations.GroupVersion().String(), "kind": "Kustomization", "metadata": map[string]any{"name": name}, "spec": spec,
 	})

@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"gridproxy/integration/env/wait"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // StartTimeout bounds a start that needs no build: 3 s on an idle machine, several times that on a
@@ -38,4 +42,35 @@ func ForTest(t testing.TB, o Options) *Cluster {
 		}
 	})
 	return c
+}
+
+// ClientForTest returns a client for the objects of Kubernetes.
+func ClientForTest(t testing.TB, config *rest.Config) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// DynamicForTest returns a client for the objects of any kind.
+func DynamicForTest(t testing.TB, config *rest.Config) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// KubeconfigForTest writes a configuration for another process to a file that ends with the test,
+// and returns its path.
+func KubeconfigForTest(t testing.TB, config *rest.Config) string {
+	t.Helper()
+	path, err := WriteKubeconfig(t.TempDir(), "kubeconfig", config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

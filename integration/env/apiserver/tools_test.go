@@ -18,7 +18,7 @@ func TestUnknownRelease(t *testing.T) {
 func TestReleaseIsStarted(t *testing.T) {
 	t.Setenv(versionVariable, OlderVersion)
 	c := ForTest(t, Options{})
-	version, err := clientOf(t, c.Admin()).Discovery().ServerVersion()
+	version, err := ClientForTest(t, c.Admin()).Discovery().ServerVersion()
 	if err != nil || version.GitVersion != OlderVersion {
 		t.Errorf("an API server of %s says it is %v (%v)", OlderVersion, version, err)
 	}

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/wait"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 const unitKey = "location"
@@ -230,10 +230,7 @@ func TestCountsRequests(t *testing.T) {
 			defer relay.Close()
 			config = relay.Config()
 		}
-		api, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		api := apiserver.ClientForTest(t, config)
 		work(t, api, "count-"+through)
 		want := strings.Join([]string{
 			"     1 apply configmaps", "     1 create configmaps", "     1 create deployments.apps (dry run)", "     1 delete configmaps", "     1 get configmaps",

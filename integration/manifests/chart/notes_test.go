@@ -145,10 +145,7 @@ spec: {podSelector: {}, %s}`
 		}
 	}
 	c.Apply(t, manifest.String())
-	config, err := apiserver.WriteKubeconfig(t.TempDir(), "notes", c.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := apiserver.KubeconfigForTest(t, c.Admin())
 	text, err := h.Do(t.Context(), "install", Name, h.Chart, "--namespace", Namespace, "--kubeconfig", config, "--dry-run=server",
 		"--set", "dns.enabled=true", "--set", "crds.install=false", "--hide-notes=false")
 	if err != nil {

@@ -101,10 +101,7 @@ func newMonitored(t *testing.T) *monitored {
 	g.WaitReady(t)
 	m := &monitored{t: t, lab: lab}
 	targets := map[string][]scraped{"grid-controller": {{at: g.Metrics.String()}}}
-	kubeconfig, err := apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", c.Admin())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := apiserver.KubeconfigForTest(t, c.Admin())
 	binary := program.ForTest(t, program.Gridproxy)
 	for _, n := range lab.Nodes() {
 		m.startDaemon(n, binary, kubeconfig)

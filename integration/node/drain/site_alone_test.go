@@ -84,9 +84,7 @@ func newSiteAlone(t *testing.T) *siteAlone {
 		s.Serve(newService(last), s.Endpoint(here), s.Endpoint("bj-3"), s.Endpoint("gz-2"))
 	}
 	s.api = s.newAPI()
-	var err error
-	s.kubeconfig, err = apiserver.WriteKubeconfig(t.TempDir(), "kubeconfig", &rest.Config{Host: s.api.URL()})
-	s.Must(err)
+	s.kubeconfig = apiserver.KubeconfigForTest(s.t, &rest.Config{Host: s.api.URL()})
 	for _, name := range []string{here, "bj-3"} {
 		s.machines = append(s.machines, &siteMachine{Node: s.Lab.Node(name), stateDir: filepath.Join(t.TempDir(), "state")})
 	}
