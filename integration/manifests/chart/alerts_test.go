@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -33,16 +32,9 @@ func TestAlertsFire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests, err := os.ReadFile(alertTests)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	for name, text := range map[string][]byte{"rules.yaml": rules, "alerts.yaml": tests} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write(t, filepath.Join(dir, "rules.yaml"), string(rules))
+	write(t, filepath.Join(dir, "alerts.yaml"), read(t, alertTests))
 	cmd := exec.CommandContext(t.Context(), "promtool", "test", "rules", "alerts.yaml")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -53,10 +45,6 @@ func TestAlertsFire(t *testing.T) {
 // TestAlertsAreTested: for each alert there is a time when it fires, and one when it does not.
 func TestAlertsAreTested(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(alertTests)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file struct {
 		Tests []struct {
 			AlertRuleTest []struct {
@@ -65,7 +53,7 @@ func TestAlertsAreTested(t *testing.T) {
 			} `json:"alert_rule_test"`
 		}
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, alertTests)), &file); err != nil {
 		t.Fatal(err)
 	}
 	fires, silent := map[string]bool{}, map[string]bool{}

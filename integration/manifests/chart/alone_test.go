@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,21 +18,11 @@ import (
 // kubeletConfig is how the daemon reaches the API server where it has no account.
 const kubeletConfig = "--kubeconfig=/etc/kubernetes/kubelet.conf"
 
-// deployed reads a file of deploy.
-func deployed(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // staticPod is the manifest for the kubelet.
 func staticPod(t *testing.T) corev1.Pod {
 	t.Helper()
 	var pod corev1.Pod
-	if err := yaml.UnmarshalStrict([]byte(deployed(t, "site-alone/static-pod.yaml")), &pod); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(read(t, folder+"/site-alone/static-pod.yaml")), &pod); err != nil {
 		t.Fatal(err)
 	}
 	return pod
@@ -42,7 +31,7 @@ func staticPod(t *testing.T) corev1.Pod {
 // wantedPod is the DaemonSet's, without what a static Pod cannot have: an account, and a scheduler.
 func wantedPod(t *testing.T) corev1.PodTemplateSpec {
 	t.Helper()
-	_, document, _ := strings.Cut(deployed(t, "gridproxy.yaml"), "kind: DaemonSet")
+	_, document, _ := strings.Cut(read(t, folder+"/gridproxy.yaml"), "kind: DaemonSet")
 	var set appsv1.DaemonSet
 	if err := yaml.Unmarshal([]byte("kind: DaemonSet"+document), &set); err != nil {
 		t.Fatal(err)
@@ -80,24 +69,19 @@ func TestStaticPod(t *testing.T) {
 	}
 }
 
-// unitText is the systemd unit.
-func unitText(t *testing.T) string {
-	t.Helper()
-	return deployed(t, "site-alone/gridproxy.service")
-}
+// systemdUnit is the file of the unit.
+const systemdUnit = folder + "/site-alone/gridproxy.service"
 
 // TestUnitIsVerified: systemd finds nothing wrong with the unit, and something with an altered one.
 func TestUnitIsVerified(t *testing.T) {
 	t.Parallel()
 	need.Systemd(t)
-	text := unitText(t)
+	text := read(t, systemdUnit)
 	for name, altered := range map[string]string{
 		"": text, "an unknown key": strings.Replace(text, "Restart=", "Restrat=", 1), "an absent program": text + "[Service]\nExecStop=/absent\n",
 	} {
 		file := filepath.Join(t.TempDir(), "gridproxy.service")
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(altered, "/usr/local/bin/gridproxy", "/bin/true")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, file, strings.ReplaceAll(altered, "/usr/local/bin/gridproxy", "/bin/true"))
 		out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", file).CombinedOutput()
 		if fine := err == nil && len(out) == 0; fine != (name == "") {
 			t.Errorf("systemd-analyze verify, with %q: %v\n%s", name, err, out)
@@ -124,7 +108,7 @@ func settings(unit string) map[string][]string {
 // nothing that needs an API server.
 func TestUnitIsThePod(t *testing.T) {
 	t.Parallel()
-	unit, pod := settings(unitText(t)), staticPod(t).Spec
+	unit, pod := settings(read(t, systemdUnit)), staticPod(t).Spec
 	daemon := strings.Fields(unit["ExecStart"][0])[1:]
 	var want []string
 	for _, arg := range pod.Containers[0].Args {

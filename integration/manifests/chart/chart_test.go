@@ -36,11 +36,7 @@ func TestPlainManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
+		if diff := cmp.Diff(want, read(t, filepath.Join(folder, name))); diff != "" {
 			t.Errorf("deploy/%s is not what the chart makes (-chart +file): run make generate\n%s", name, diff)
 		}
 		for _, p := range placeholders() {
@@ -257,14 +253,13 @@ func TestNamespaces(t *testing.T) {
 // TestValues: what each value comes to.
 func TestValues(t *testing.T) {
 	t.Parallel()
-	h := newHelm(t)
 	const (
 		daemon, controller = "DaemonSet/gridproxy", "Deployment/grid-controller"
 		pod                = "spec.template.spec."
 		flags              = pod + "containers.0.args"
 		initFlags          = pod + "initContainers.0.args"
 	)
-	for _, c := range []struct{ values, object, path, want string }{
+	wantFields(t, []valueCase{
 		{``, daemon, flags, `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249 --state-dir=/var/lib/gridproxy]`},
 		{``, daemon, initFlags, `[run --init-only --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
@@ -385,7 +380,17 @@ func TestValues(t *testing.T) {
 		{`controller.enabled=false`, "ClusterRole/grid-controller", "rules", "<nil>"},
 		{``, "CustomResourceDefinition/nodeunits.site.superedge.io", `metadata.annotations`, "map[controller-gen.kubebuilder.io/version:v0.23.0 helm.sh/resource-policy:keep]"},
 		{`crds.install=false`, "CustomResourceDefinition/nodeunits.site.superedge.io", "spec", "<nil>"},
-	} {
+	})
+}
+
+// valueCase is what the field of an object is with some values.
+type valueCase struct{ values, object, path, want string }
+
+// wantFields checks what the fields of objects are with some values.
+func wantFields(t *testing.T, cases []valueCase) {
+	t.Helper()
+	h := newHelm(t)
+	for _, c := range cases {
 		got := fmt.Sprint(at(t, objects(t, h, strings.Fields(c.values)...)[c.object], c.path))
 		if got != c.want {
 			t.Errorf("values %s: %s of %s\nis   %s\nwant %s", c.values, c.path, c.object, got, c.want)
@@ -408,12 +413,8 @@ func TestDefinitions(t *testing.T) {
 	}
 	all := objects(t, newHelm(t))
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var want unstructured.Unstructured
-		if err := yaml.Unmarshal(text, &want.Object); err != nil {
+		if err := yaml.Unmarshal([]byte(read(t, file)), &want.Object); err != nil {
 			t.Fatal(err)
 		}
 		got := all["CustomResourceDefinition/"+want.GetName()]
@@ -428,12 +429,8 @@ func TestDefinitions(t *testing.T) {
 // TestTemplateFields: the policy that warns of typing mistakes in templates knows the fields of the
 // API's own types.
 func TestTemplateFields(t *testing.T) {
-	text, err := os.ReadFile("../../../deploy/charts/gridproxy/files/template-fields.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var known map[string][]string
-	if err := yaml.Unmarshal(text, &known); err != nil {
+	if err := yaml.Unmarshal([]byte(read(t, folder+"/charts/gridproxy/files/template-fields.yaml")), &known); err != nil {
 		t.Fatal(err)
 	}
 	for resource, spec := range map[string]any{

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -176,11 +175,7 @@ func TestDashboardGrid(t *testing.T) {
 // TestDashboardPage: docs/monitoring.md has a line for each panel, in the order of the dashboard.
 func TestDashboardPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/monitoring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "## The dashboard\n")
+	_, section, _ := strings.Cut(read(t, monitoringPage), "## The dashboard\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var got []string
 	row := ""

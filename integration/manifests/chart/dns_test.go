@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -9,7 +8,6 @@ import (
 // TestDNSValues: what the values for grid-dns come to.
 func TestDNSValues(t *testing.T) {
 	t.Parallel()
-	h := newHelm(t)
 	const (
 		on      = `dns.enabled=true `
 		daemon  = "DaemonSet/gridproxy"
@@ -19,7 +17,7 @@ func TestDNSValues(t *testing.T) {
 		check   = "[grid-dns check --address=169.254.20.12,fd00:6772:6964::12 --cluster-domain=cluster.local]"
 		monitor = "PodMonitor/grid-dns"
 	)
-	for _, c := range []struct{ values, object, path, want string }{
+	wantFields(t, []valueCase{
 		{``, server, "spec", "<nil>"},
 		{on, daemon, first + "args", `[run --node-name=$(NODE_NAME) --proxy-mode=iptables --iptables-variant=auto ` +
 			`--healthz-bind-address=0.0.0.0:10256 --metrics-bind-address=127.0.0.1:10249 --state-dir=/var/lib/gridproxy --local-dns ` +
@@ -66,12 +64,7 @@ func TestDNSValues(t *testing.T) {
 			"map[regex:([0-9.]+) replacement:$1:9253 sourceLabels:[__meta_kubernetes_pod_ip] targetLabel:__address__]]]]"},
 		{on + `monitoring.podMonitor.enabled=true`, monitor, "spec.selector.matchLabels", "map[app.kubernetes.io/name:grid-dns]"},
 		{`monitoring.podMonitor.enabled=true`, monitor, "spec", "<nil>"},
-	} {
-		got := fmt.Sprint(at(t, objects(t, h, strings.Fields(c.values)...)[c.object], c.path))
-		if got != c.want {
-			t.Errorf("values %s: %s of %s\nis   %s\nwant %s", c.values, c.path, c.object, got, c.want)
-		}
-	}
+	})
 }
 
 // TestDNSListsNoPort: a port of a Pod in the Node's network is the Node's, and the second server of

@@ -55,16 +55,12 @@ func TestFlux(t *testing.T) {
 			t.Errorf("kustomization.yaml does not have %s", address)
 		}
 		text = strings.Replace(text, address, name, 1)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, name), content)
 	}
 	if strings.Contains(text, "https://") {
 		t.Errorf("there is another address in it:\n%s", text)
 	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, text)
 	isInstallation(t, build(t, kubectl, dir), controller.Version, sourceOf(t, root, controller))
 }
 
@@ -210,6 +206,13 @@ func read(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // minimalDefinition is in the place of source-controller's, which its module of types does not

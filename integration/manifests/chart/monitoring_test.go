@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,12 +21,8 @@ import (
 // rest comes with the Prometheus client.
 func registered(t *testing.T) []string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := []string{"process_resident_memory_bytes", "process_cpu_seconds_total"}
-	for line := range strings.Lines(string(page)) {
+	for line := range strings.Lines(read(t, "../../../docs/metrics.md")) {
 		if !strings.HasPrefix(line, "| `") {
 			continue
 		}
@@ -55,16 +50,13 @@ func names(t *testing.T, where, expr string) {
 	}
 }
 
+const monitoringPage = "../../../docs/monitoring.md"
+
 // TestRunbooks: each alert leads to its section of the page, and the page has no other section.
 func TestRunbooks(t *testing.T) {
 	t.Parallel()
-	const page = "../../../docs/monitoring.md"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var sections []string
-	for _, found := range regexp.MustCompile(`(?m)^### (Grid\w+)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, found := range regexp.MustCompile(`(?m)^### (Grid\w+)$`).FindAllStringSubmatch(read(t, monitoringPage), -1) {
 		sections = append(sections, found[1])
 	}
 	alerts := map[string]string{}
@@ -88,12 +80,12 @@ func TestRunbooks(t *testing.T) {
 	}
 	for alert := range alerts {
 		if !slices.Contains(sections, alert) {
-			t.Errorf("%s has no section `### %s`", page, alert)
+			t.Errorf("%s has no section `### %s`", monitoringPage, alert)
 		}
 	}
 	for _, s := range sections {
 		if _, found := alerts[s]; !found {
-			t.Errorf("%s has a section %s, which is no alert", page, s)
+			t.Errorf("%s has a section %s, which is no alert", monitoringPage, s)
 		}
 	}
 }

@@ -30,9 +30,7 @@ func TestNotes(t *testing.T) {
 	const quote = `kind: Notes
 text: {{ include (print .Template.BasePath "/NOTES.txt") . | toJson }}
 `
-	if err := os.WriteFile(filepath.Join(copied, "templates", "notes.yaml"), []byte(quote), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(copied, "templates", "notes.yaml"), quote)
 	h.Chart = copied
 	const (
 		remove   = "delete daemonset kube-proxy"

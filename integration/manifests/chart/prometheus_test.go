@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -153,12 +152,12 @@ func (m *monitored) startPrometheus(targets map[string][]scraped) {
 		job["static_configs"] = static
 		jobs = append(jobs, job)
 	}
-	m.write(dir, "prometheus.yaml", map[string]any{
+	m.write(filepath.Join(dir, "prometheus.yaml"), map[string]any{
 		"global":         map[string]string{"scrape_interval": "1s", "evaluation_interval": "1s"},
 		"rule_files":     []string{"rules.yaml"},
 		"scrape_configs": jobs,
 	})
-	m.write(dir, "rules.yaml", at(m.t, all["PrometheusRule/gridproxy"], "spec"))
+	m.write(filepath.Join(dir, "rules.yaml"), at(m.t, all["PrometheusRule/gridproxy"], "spec"))
 	ports, err := apiserver.FreePorts(m.lab.Outside, 1)
 	if err != nil {
 		m.t.Fatal(err)
@@ -177,15 +176,13 @@ func (m *monitored) startPrometheus(targets map[string][]scraped) {
 	})
 }
 
-func (m *monitored) write(dir, name string, content any) {
+func (m *monitored) write(file string, content any) {
 	m.t.Helper()
 	text, err := yaml.Marshal(content)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
-	}
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	write(m.t, file, string(text))
 }
 
 // ask asks Prometheus's API for a path, and reads the data of its answer.

@@ -18,11 +18,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := os.ReadFile(filepath.Join(h.Chart, ReadmeFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
+	if diff := cmp.Diff(want, read(t, filepath.Join(h.Chart, ReadmeFile))); diff != "" {
 		t.Errorf("the page is not what values.yaml says (-values +page): run make generate\n%s", diff)
 	}
 }
