@@ -2,11 +2,7 @@ package layout
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -42,40 +38,30 @@ func deletions() map[string]string {
 // it.
 func TestDeletions(t *testing.T) {
 	asks, found := regexp.MustCompile(`\bdelete\b`), map[string]bool{}
-	for _, folder := range []string{"../../../controller", "../../../cmd/grid-controller"} {
-		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				literal, is := n.(*ast.BasicLit)
-				if !is || literal.Kind != token.STRING {
-					return true
-				}
-				text, err := strconv.Unquote(literal.Value)
-				if err != nil || !asks.MatchString(text) || !strings.Contains(text, " ") {
-					return true
-				}
-				known := false
-				for part := range deletions() {
-					if strings.Contains(text, part) {
-						known, found[part] = true, true
-					}
-				}
-				if !known {
-					t.Errorf("%s asks for a deletion: %q: say what goes with what is deleted, and add it to deletions", path, text)
-				}
-				return true
-			})
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+	for _, path := range goFiles(t, "controller", "cmd/grid-controller") {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
 		}
+		ast.Inspect(parsed(t, path), func(n ast.Node) bool {
+			literal, is := n.(*ast.BasicLit)
+			if !is || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil || !asks.MatchString(text) || !strings.Contains(text, " ") {
+				return true
+			}
+			known := false
+			for part := range deletions() {
+				if strings.Contains(text, part) {
+					known, found[part] = true, true
+				}
+			}
+			if !known {
+				t.Errorf("%s asks for a deletion: %q: say what goes with what is deleted, and add it to deletions", path, text)
+			}
+			return true
+		})
 	}
 	for part := range deletions() {
 		if !found[part] {
@@ -83,11 +69,7 @@ func TestDeletions(t *testing.T) {
 		}
 	}
 	for _, page := range []string{"grids.md", "troubleshooting.md", "federation.md"} {
-		text, err := os.ReadFile("../../../docs/" + page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(read(t, "docs/"+page)) {
 			if strings.Contains(line, "NameCollision") && strings.Contains(line, "delete") && !strings.Contains(line, "--cascade=orphan") {
 				t.Errorf("%s asks for a deletion that ends Pods: %s", page, line)
 			}

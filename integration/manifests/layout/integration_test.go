@@ -112,17 +112,13 @@ func hasTests(t *testing.T, group string) bool {
 // testsIn are the names of the tests in a folder; none if there is no such folder.
 func testsIn(t *testing.T, folder string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+	files, err := fs.Glob(os.DirFS(root), folder+"/*_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range testName.FindAllStringSubmatch(string(text), -1) {
+		for _, found := range testName.FindAllStringSubmatch(read(t, file), -1) {
 			names = append(names, found[1])
 		}
 	}

@@ -60,13 +60,10 @@ var inverted = []string{"is", "are", "has", "have", "says", "was", "means"}
 func TestFunctionComments(t *testing.T) {
 	for folder, files := range productFiles(t) {
 		for _, file := range files {
-			parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, folder, file), nil, parser.ParseComments|parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range parsed.Decls {
+			content := parsed(t, path.Join(folder, file))
+			for _, d := range content.Decls {
 				f, isFunction := d.(*ast.FuncDecl)
-				if !isFunction || ast.IsGenerated(parsed) {
+				if !isFunction || ast.IsGenerated(content) {
 					continue
 				}
 				if words := strings.Fields(f.Doc.Text()); len(words) > 1 && slices.Contains(inverted, words[1]) {
@@ -81,18 +78,35 @@ func TestFunctionComments(t *testing.T) {
 func productFiles(t *testing.T) map[string][]string {
 	t.Helper()
 	files := map[string][]string{}
-	for _, top := range named {
-		err := filepath.WalkDir(filepath.Join(root, top), func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || d.Name() == "doc.go" {
-				return err
-			}
-			folder, err := filepath.Rel(root, filepath.Dir(name))
-			files[folder] = append(files[folder], d.Name())
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	for _, name := range goFiles(t, named...) {
+		if folder, file := path.Dir(name), path.Base(name); file != "doc.go" && !strings.HasSuffix(file, "_test.go") {
+			files[folder] = append(files[folder], file)
 		}
 	}
 	return files
+}
+
+// goFiles returns the Go files below some folders, without testdata, by their paths from the root.
+func goFiles(t *testing.T, tops ...string) []string {
+	t.Helper()
+	var all []string
+	for _, top := range tops {
+		for _, folder := range foldersOf(t, top) {
+			found, err := fs.Glob(os.DirFS(root), folder+"/*.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, found...)
+		}
+	}
+	return all
+}
+
+func parsed(t *testing.T, name string) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

@@ -2,10 +2,7 @@ package layout
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -79,28 +76,13 @@ func words(name string) []string {
 func declaredNames(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	for _, top := range named {
-		err := filepath.WalkDir(filepath.Join(root, top), func(path string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case entry.IsDir() && entry.Name() == "testdata":
-				return filepath.SkipDir
-			case entry.IsDir() || filepath.Ext(path) != ".go":
-				return nil
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-			if err != nil || ast.IsGenerated(file) {
-				return err
-			}
-			folder, err := filepath.Rel(root, filepath.Dir(path))
-			for _, d := range file.Decls {
-				found[folder] = append(found[folder], declared(d)...)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	for _, name := range goFiles(t, named...) {
+		file := parsed(t, name)
+		if ast.IsGenerated(file) {
+			continue
+		}
+		for _, d := range file.Decls {
+			found[path.Dir(name)] = append(found[path.Dir(name)], declared(d)...)
 		}
 	}
 	return found

@@ -43,18 +43,19 @@ func newSite(t *testing.T, texts map[string]string) *site {
 	} {
 		s.programs[words] = program.ForTest(t, folder)
 	}
-	s.makefile = s.read("Makefile")
-	if err := yaml.Unmarshal([]byte(s.read("deploy/charts/gridproxy/values.yaml")), &s.values); err != nil {
+	s.makefile = read(t, "Makefile")
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/charts/gridproxy/values.yaml")), &s.values); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func (s *site) read(name string) string {
-	s.t.Helper()
+// read returns the text of a file, by its path from the root.
+func read(t *testing.T, name string) string {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return string(text)
 }
@@ -69,11 +70,7 @@ func TestPages(t *testing.T) {
 	}
 	texts := map[string]string{}
 	for _, name := range strings.Fields(string(out)) {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts[name] = string(text)
+		texts[name] = read(t, name)
 	}
 	if len(texts) < 50 {
 		t.Fatalf("there are only %d pages", len(texts))
