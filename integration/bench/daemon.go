@@ -14,6 +14,8 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
+
+	"k8s.io/client-go/rest"
 )
 
 // daemon is one of the two programs at work.
@@ -41,26 +43,26 @@ func (w *world) start(p proxy, v apiserver.Variant, flags ...string) (*daemon, t
 			Variant: v, ClusterCIDRs: netns.ClusterCIDRs(), Env: d.node.Env,
 		}.Start()
 	} else {
-		d.Child, err = w.startGridproxy(d.node, dir, v, flags)
+		flags = append([]string{"--iptables-variant=" + string(v), "--kube-api-qps=50", "--kube-api-burst=100"}, flags...)
+		if w.profile != "" {
+			flags = append(flags, "--profiling")
+		}
+		d.Child, err = startGridproxy(w.binary, dir, d.node, w.cluster.Admin(), w.env, flags...)
 	}
 	return d, begin, err
 }
 
-func (w *world) startGridproxy(node *netns.Node, dir string, v apiserver.Variant, flags []string) (*apiserver.Child, error) {
-	api, err := apiserver.WriteKubeconfig(dir, "gridproxy.kubeconfig", w.cluster.Admin())
+func startGridproxy(binary, dir string, node *netns.Node, api *rest.Config, env []string, flags ...string) (*apiserver.Child, error) {
+	config, err := apiserver.WriteKubeconfig(dir, "gridproxy.kubeconfig", api)
 	if err != nil {
 		return nil, err
 	}
 	args := []string{
-		"run", "--node-name=" + node.Name, "--kubeconfig=" + api, "--iptables-variant=" + string(v),
-		"--cluster-cidr=" + netns.ClusterCIDRs(), "--iptables-min-sync-period=0s", "--conntrack-max-per-core=0",
-		"--kube-api-qps=50", "--kube-api-burst=100",
-	}
-	if w.profile != "" {
-		args = append(args, "--profiling")
+		"run", "--node-name=" + node.Name, "--kubeconfig=" + config, "--cluster-cidr=" + netns.ClusterCIDRs(),
+		"--iptables-min-sync-period=0s", "--conntrack-max-per-core=0",
 	}
 	return apiserver.StartChild(apiserver.Spec{
-		Name: "gridproxy", Path: w.binary, Args: append(args, flags...), Env: slices.Concat(node.Env, w.env), Dir: dir, Namespace: node,
+		Name: "gridproxy", Path: binary, Args: append(args, flags...), Env: slices.Concat(node.Env, env), Dir: dir, Namespace: node,
 	})
 }
 

@@ -120,15 +120,11 @@ type dnsResult struct {
 	flood     dnsFlood
 }
 
-func newDNSResult(services int) dnsResult {
-	return dnsResult{
-		services: services, known: map[string][]dnsLoad{}, missing: map[string][]dnsLoad{}, steady: map[string][]dnsLoad{}, memory: map[string][]float64{},
-	}
-}
-
 // measure starts all servers, lets them take turns, and stops them.
 func (c *dnsCompare) measure(ctx context.Context, services int, last bool) (r dnsResult, err error) {
-	r = newDNSResult(services)
+	r = dnsResult{
+		services: services, known: map[string][]dnsLoad{}, missing: map[string][]dnsLoad{}, steady: map[string][]dnsLoad{}, memory: map[string][]float64{},
+	}
 	s, err := c.startServers(ctx)
 	defer s.stop()
 	if err != nil {

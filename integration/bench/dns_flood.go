@@ -132,10 +132,7 @@ func (c *dnsCompare) seedCrowd(ctx context.Context, s *dnsServers) (name string,
 		}
 	}
 	for _, server := range []string{dnsOfUnit, dnsOfCluster} {
-		err = errors.Join(err, wait.For(ctx, func(context.Context) error {
-			addrs, err := c.ask(s.named(server), name)
-			return errors.Join(err, wait.Check(len(addrs) > 0, "%s does not know %s", server, name))
-		}))
+		err = errors.Join(err, wait.For(ctx, func(context.Context) error { return c.knows(s.named(server), name) }))
 	}
 	time.Sleep(settleTime) // the last slice too
 	return name, err

@@ -187,9 +187,5 @@ func p99Of(out []byte) (float64, error) {
 		}
 		all = append(all, seconds)
 	}
-	if len(all) == 0 {
-		return 0, nil
-	}
-	slices.Sort(all)
-	return all[(len(all)*99+99)/100-1], nil
+	return percentile(all, 99), nil
 }

@@ -16,10 +16,7 @@ const (
 // report is a table for people.
 func (c *dnsCompare) report(results []dnsResult, facts []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n# grid-dns against CoreDNS\n\n")
-	for _, f := range facts {
-		fmt.Fprintf(&b, "- %s\n", f)
-	}
+	fmt.Fprintf(&b, "\n# grid-dns against CoreDNS\n\n- %s\n", strings.Join(facts, "\n- "))
 	fmt.Fprintf(&b, "- medians of %d rounds of %d s for each load; a ratio is the median of the rounds' ratios (smallest to largest)\n- of the best: the ratio of the best rounds of each, which other programs on the machine disturbed least\n", c.rounds, c.seconds)
 	for _, r := range results {
 		fmt.Fprintf(&b, "\n## %d Services, %d different questions\n\n", r.services, r.questions)
@@ -111,7 +108,7 @@ func (d dnsRow) text() string {
 	for i := range ratios {
 		ratios[i] = d.ours[i] / d.theirs[i]
 	}
-	ratio, target := middle(ratios), ""
+	ratio, target := median(ratios), ""
 	switch {
 	case d.least > 0:
 		target = fmt.Sprintf("≥ %.2f %s", d.least, metOrMissed(ratio >= d.least))
@@ -124,7 +121,7 @@ func (d dnsRow) text() string {
 
 // cell is the median of all rounds and the best of them.
 func (d dnsRow) cell(all []float64) string {
-	return fmt.Sprintf(d.format+" (best "+d.format+")", middle(all)/d.unit, d.best(all)/d.unit)
+	return fmt.Sprintf(d.format+" (best "+d.format+")", median(all)/d.unit, d.best(all)/d.unit)
 }
 
 // best is that of the round that other programs disturbed least.
@@ -133,10 +130,4 @@ func (d dnsRow) best(all []float64) float64 {
 		return slices.Max(all)
 	}
 	return slices.Min(all)
-}
-
-// middle is the median; of an even number the lower of the two in the middle.
-func middle(all []float64) float64 {
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[(len(sorted)-1)/2]
 }

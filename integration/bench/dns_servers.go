@@ -141,18 +141,18 @@ func (c *dnsCompare) startServers(ctx context.Context) (*dnsServers, error) {
 		started := &dnsServer{Child: child, name: server.name, addr: server.addr}
 		s.all = append(s.all, started)
 		last := namedService{c.seeded - 1}
-		if err := child.WaitFor(ctx, func(context.Context) error { return c.knows(started, last) }); err != nil {
+		if err := child.WaitFor(ctx, func(context.Context) error { return c.knows(started, last.dnsName()) }); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
 }
 
-// knows is an error unless a server has an address for a Service.
-func (c *dnsCompare) knows(server *dnsServer, s namedService) error {
-	addrs, err := c.ask(server, s.dnsName())
+// knows returns an error unless a server has an address for a name.
+func (c *dnsCompare) knows(server *dnsServer, name string) error {
+	addrs, err := c.ask(server, name)
 	if err == nil && len(addrs) == 0 {
-		err = fmt.Errorf("%s does not know %s", server.name, s.dnsName())
+		err = fmt.Errorf("%s does not know %s", server.name, name)
 	}
 	return err
 }

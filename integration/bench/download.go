@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -280,25 +281,14 @@ func (c largeCluster) slice(service string, first, n int) *discoveryv1.EndpointS
 
 func (c largeCluster) report(theirs, ours download, facts []string) string {
 	text := fmt.Sprintf("\n# %d Nodes in %d units, %d closed Services of %d endpoints\n\n", c.nodes, c.units, c.services, c.endpoints)
-	for _, f := range facts {
-		text += fmt.Sprintf("- %s\n", f)
-	}
-	text += "\n| | kube-proxy | gridproxy | ratio | target |\n|---|---|---|---|---|\n"
+	text += "- " + strings.Join(facts, "\n- ") + "\n\n| | kube-proxy | gridproxy | ratio | target |\n|---|---|---|---|---|\n"
 	row := func(name string, theirs, ours int, unit string, target float64) {
 		ratio := float64(ours) / float64(max(1, theirs))
-		said := "met"
-		if ratio > target {
-			said = "MISSED"
-		}
-		text += fmt.Sprintf("| %s | %d %s | %d %s | %.2f | ≤ %.2f %s |\n", name, theirs, unit, ours, unit, ratio, target, said)
+		text += fmt.Sprintf("| %s | %d %s | %d %s | %.2f | ≤ %.2f %s |\n", name, theirs, unit, ours, unit, ratio, target, metOrMissed(ratio <= target))
 	}
 	row("received at the start", theirs.start>>10, ours.start>>10, "KiB", 1)
 	row("resident memory at rest", theirs.memory.resident>>20, ours.memory.resident>>20, "MiB", 0.8)
-	said := "met"
-	if ours.beats/c.heartbeats > 0 {
-		said = "MISSED"
-	}
 	text += fmt.Sprintf("| received for each heartbeat of another unit's Node, of %d | %d bytes | %d bytes | | 0 %s |\n",
-		c.heartbeats, theirs.beats/c.heartbeats, ours.beats/c.heartbeats, said)
+		c.heartbeats, theirs.beats/c.heartbeats, ours.beats/c.heartbeats, metOrMissed(ours.beats/c.heartbeats == 0))
 	return text
 }

@@ -49,17 +49,8 @@ func (w *ipvsWorld) start(c contender) (*apiserver.Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := apiserver.WriteKubeconfig(dir, "gridproxy.kubeconfig", &rest.Config{Host: w.api.URL()})
-	if err != nil {
-		return nil, err
-	}
-	return apiserver.StartChild(apiserver.Spec{
-		Name: "gridproxy", Path: binary, Dir: dir, Namespace: node, Env: node.Env,
-		Args: []string{
-			"run", "--proxy-mode=" + c.mode, "--node-name=" + c.node, "--kubeconfig=" + api, "--iptables-variant=" + w.variant,
-			"--cluster-cidr=" + netns.ClusterCIDRs(), "--iptables-min-sync-period=0s", "--ipvs-min-sync-period=0s", "--conntrack-max-per-core=0",
-		},
-	})
+	return startGridproxy(binary, dir, node, &rest.Config{Host: w.api.URL()}, nil,
+		"--proxy-mode="+c.mode, "--iptables-variant="+w.variant, "--ipvs-min-sync-period=0s")
 }
 
 func findKubeProxy() (string, error) {

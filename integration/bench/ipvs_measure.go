@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 )
 
@@ -65,23 +66,14 @@ func (w *ipvsWorld) measure(ctx context.Context, c contender) (r ipvsResult, err
 func (w *ipvsWorld) changes(ctx context.Context, process *apiserver.Child, from *netns.Pod) (times []time.Duration, err error) {
 	for i := range w.ipvsSettings.changes {
 		number := i * w.services / w.ipvsSettings.changes
-		begin := time.Now()
-		if err := w.api.Put(w.slice(nameOf(number), newPod)); err != nil {
-			return times, err
-		}
-		at, err := ipvsTempo().reach(ctx, process, from, newPod, vipOf(number))
+		took, err := w.timed(ctx, process, from, newPod, number, w.slice(nameOf(number), newPod))
 		if err != nil {
 			return times, err
 		}
-		times = append(times, at.Sub(begin))
-		time.Sleep(ipvsSettleTime)
-		if err := w.api.Put(w.slice(nameOf(number), oldPod)); err != nil {
+		times = append(times, took)
+		if _, err := w.timed(ctx, process, from, oldPod, number, w.slice(nameOf(number), oldPod)); err != nil {
 			return times, err
 		}
-		if _, err := ipvsTempo().reach(ctx, process, from, oldPod, vipOf(number)); err != nil {
-			return times, err
-		}
-		time.Sleep(ipvsSettleTime)
 	}
 	return times, nil
 }
@@ -90,20 +82,27 @@ func (w *ipvsWorld) changes(ctx context.Context, process *apiserver.Child, from 
 func (w *ipvsWorld) additions(ctx context.Context, process *apiserver.Child, from *netns.Pod) (times []time.Duration, err error) {
 	for i := range w.ipvsSettings.changes {
 		number := w.services + i // never one that was there before: what drains would be in the way
-		begin := time.Now()
-		if err := w.api.Put(serviceOf(number), w.slice(nameOf(number), oldPod)); err != nil {
-			return times, err
-		}
-		at, err := ipvsTempo().reach(ctx, process, from, oldPod, vipOf(number))
+		service, slice := serviceOf(number), w.slice(nameOf(number), oldPod)
+		took, err := w.timed(ctx, process, from, oldPod, number, service, slice)
 		if err != nil {
 			return times, err
 		}
-		times = append(times, at.Sub(begin))
-		time.Sleep(ipvsSettleTime)
-		if err := w.api.Remove(serviceOf(number), w.slice(nameOf(number), oldPod)); err != nil {
+		times = append(times, took)
+		if err := w.api.Remove(service, slice); err != nil {
 			return times, err
 		}
 		time.Sleep(ipvsSettleTime)
 	}
 	return times, nil
+}
+
+// timed puts objects, and returns how long it takes until a Service answers with a byte.
+func (w *ipvsWorld) timed(ctx context.Context, process *apiserver.Child, from *netns.Pod, says byte, number int, put ...need.FakeObject) (time.Duration, error) {
+	begin := time.Now()
+	if err := w.api.Put(put...); err != nil {
+		return 0, err
+	}
+	at, err := ipvsTempo().reach(ctx, process, from, says, vipOf(number))
+	time.Sleep(ipvsSettleTime)
+	return at.Sub(begin), err
 }

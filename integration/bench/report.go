@@ -29,13 +29,6 @@ type figure struct {
 }
 
 func figures() []figure {
-	times := func(name string, get func(result) []time.Duration, target map[apiserver.Variant]float64) figure {
-		return figure{
-			name: name, spread: get, target: target,
-			of:    func(r result) float64 { return float64(median(get(r))) },
-			print: func(v float64) string { return short(time.Duration(v)) },
-		}
-	}
 	both := func(nft, legacy float64) map[apiserver.Variant]float64 {
 		return map[apiserver.Variant]float64{apiserver.NFT: nft, apiserver.Legacy: legacy}
 	}
@@ -52,6 +45,11 @@ func figures() []figure {
 			of:    func(r result) float64 { return float64(get(r)) },
 			print: func(v float64) string { return short(time.Duration(v)) },
 		}
+	}
+	times := func(name string, get func(result) []time.Duration, target map[apiserver.Variant]float64) figure {
+		f := single(name, func(r result) time.Duration { return median(get(r)) }, target)
+		f.spread = get
+		return f
 	}
 	coldStart := times("cold start, every Service answers", func(r result) []time.Duration { return r.cold }, both(0.06, 1))
 	coldStart.isStart = true
@@ -77,10 +75,7 @@ const targetServices = 10000
 // report is the whole comparison as Markdown.
 func report(results []result, facts []string, s settings) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# gridproxy against kube-proxy %s\n\n", apiserver.Version)
-	for _, f := range facts {
-		fmt.Fprintf(&b, "- %s\n", f)
-	}
+	fmt.Fprintf(&b, "# gridproxy against kube-proxy %s\n\n- %s\n", apiserver.Version, strings.Join(facts, "\n- "))
 	fmt.Fprintf(&b, "- Services of 2 endpoints, all with topologyKeys; medians (smallest to largest) of %d changes, a third as many new Services, %d cold starts, %d handshakes; both take turns, a cold start at a time\n",
 		s.changes, s.starts, s.connects)
 	fmt.Fprintf(&b, "- one API server for all; minimal sync period 0 for both; the ratio is gridproxy's by kube-proxy's, less is better\n")
@@ -139,14 +134,10 @@ func (f figure) compare(theirs, ours *result) string {
 	}
 	ratio := f.of(*ours) / f.of(*theirs)
 	target, ok := f.target[ours.variant]
-	switch {
-	case !ok || ours.services != targetServices:
+	if !ok || ours.services != targetServices {
 		return fmt.Sprintf("%.2f |", ratio)
-	case ratio <= target:
-		return fmt.Sprintf("%.2f | ≤ %.2f met", ratio, target)
-	default:
-		return fmt.Sprintf("%.2f | ≤ %.2f MISSED", ratio, target)
 	}
+	return fmt.Sprintf("%.2f | ≤ %.2f %s", ratio, target, metOrMissed(ratio <= target))
 }
 
 // short rounds to three digits.
@@ -166,12 +157,12 @@ func short(d time.Duration) string {
 }
 
 // median of an odd number is the middle one, else the lower of the two.
-func median(all []time.Duration) time.Duration { return percentile(all, 50) }
+func median[T cmp.Ordered](all []T) T { return percentile(all, 50) }
 
-// percentile is the smallest time that so many percent of all do not exceed.
-func percentile(all []time.Duration, percent int) time.Duration {
+// percentile is the smallest value that so many percent of all do not exceed; zero of none.
+func percentile[T cmp.Ordered](all []T, percent int) (p T) {
 	if len(all) == 0 {
-		return 0
+		return p
 	}
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[(len(sorted)*percent+99)/100-1]
