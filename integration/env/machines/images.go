@@ -101,13 +101,7 @@ func onRootFS(ctx context.Context, dir, name string, how run, files map[string]s
 	if err != nil {
 		return Image{}, err
 	}
-	file := fileOf(dir, name)
-	layer := file + ".layer"
-	defer func() { _ = os.Remove(layer) }()
-	if err := writeLayer(layer, files, nil); err != nil {
-		return Image{}, err
-	}
-	return writeImage(file, name, how, base, layer)
+	return pack(dir, name, how, files, nil, base)
 }
 
 // rootFS is the path of the image's root file system, which is kept in the user's cache folder until the program
@@ -147,16 +141,17 @@ func single(ctx context.Context, dir, role, name string, files, links map[string
 	}
 	all := map[string]string{"bin/" + role: binary}
 	maps.Copy(all, files)
-	path := fileOf(dir, name)
-	layer := path + ".layer"
-	defer func() { _ = os.Remove(layer) }()
-	if err := writeLayer(layer, all, links); err != nil {
-		return Image{}, err
-	}
-	return writeImage(path, name, run{Entrypoint: []string{"/bin/" + role}}, layer)
+	return pack(dir, name, run{Entrypoint: []string{"/bin/" + role}}, all, links)
 }
 
-// fileOf is where an image of a name is kept.
-func fileOf(dir, name string) string {
-	return filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")
+// pack makes an image in a folder: one layer of executable files and links, by their paths in it,
+// over others.
+func pack(dir, name string, how run, files, links map[string]string, below ...string) (Image, error) {
+	path := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")
+	layer := path + ".layer"
+	defer func() { _ = os.Remove(layer) }()
+	if err := writeLayer(layer, files, links); err != nil {
+		return Image{}, err
+	}
+	return writeImage(path, name, how, append(below, layer)...)
 }

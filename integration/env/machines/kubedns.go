@@ -22,13 +22,7 @@ func CoreDNS(ctx context.Context, dir string) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	path := fileOf(dir, corednsName)
-	layer := path + ".layer"
-	defer func() { _ = os.Remove(layer) }()
-	if err := writeLayer(layer, map[string]string{"coredns": program}, nil); err != nil {
-		return Image{}, err
-	}
-	return writeImage(path, corednsName, run{Entrypoint: []string{"/coredns"}}, layer)
+	return pack(dir, corednsName, run{Entrypoint: []string{"/coredns"}}, map[string]string{"coredns": program}, nil)
 }
 
 // kubeDNSManifest is as kubeadm has it, without a cache: a changed endpoint is in the answers at
