@@ -51,7 +51,7 @@ func StartChild(spec Spec) (*Child, error) {
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := within(c.spec.Namespace, func() error { return c.keep(started) })
+		err := Within(c.spec.Namespace, func() error { return c.keep(started) })
 		select {
 		case started <- err:
 		default:
@@ -63,8 +63,8 @@ func StartChild(spec Spec) (*Child, error) {
 	return c, nil
 }
 
-// within runs f in a namespace; nil is the caller's.
-func within(ns Namespace, f func() error) error {
+// Within runs f in a namespace; nil is the caller's.
+func Within(ns Namespace, f func() error) error {
 	if ns == nil {
 		return f()
 	}

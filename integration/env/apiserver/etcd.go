@@ -111,7 +111,7 @@ const firstPort, lastPort = 20000, 32000
 // process has chosen; nil is the caller's namespace.
 func FreePorts(ns Namespace, count int) ([]netip.AddrPort, error) {
 	var ports []netip.AddrPort
-	err := within(ns, func() (err error) {
+	err := Within(ns, func() (err error) {
 		ports, err = listenable(count)
 		return err
 	})

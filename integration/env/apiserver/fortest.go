@@ -34,14 +34,20 @@ func ForTest(t testing.TB, o Options) *Cluster {
 	}
 	t.Cleanup(func() {
 		c.Close()
-		if t.Failed() {
-			logs, _ := filepath.Glob(filepath.Join(o.Dir, "*.log"))
-			for _, log := range logs {
-				t.Logf("the end of %s:\n%s", filepath.Base(log), Tail(log, 15))
-			}
-		}
+		ShowLogs(t, o.Dir)
 	})
 	return c
+}
+
+// ShowLogs shows the end of every log in a folder if the test has failed.
+func ShowLogs(t testing.TB, dir string) {
+	if !t.Failed() {
+		return
+	}
+	logs, _ := filepath.Glob(filepath.Join(dir, "*.log")) // the pattern is well formed
+	for _, log := range logs {
+		t.Logf("the end of %s:\n%s", filepath.Base(log), Tail(log, 15))
+	}
 }
 
 // ClientForTest returns a client for the objects of Kubernetes.

@@ -57,7 +57,7 @@ func (c *Cluster) LinkFrom(ns Namespace, a *APIServer) (*Link, error) {
 
 func newLink(ns Namespace, target string, dial dialFunc) (*Link, error) {
 	var listener net.Listener
-	err := within(ns, func() (err error) {
+	err := Within(ns, func() (err error) {
 		listener, err = net.Listen("tcp", "127.0.0.1:0")
 		return err
 	})

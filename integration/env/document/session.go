@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gridproxy/integration/env/apiserver"
 )
 
 // Session is a shell that goes on from one command to the next: with its folder, its variables and
@@ -45,7 +47,7 @@ func (s Shell) Open(t testing.TB, waiting time.Duration) *Session {
 	}
 	out, writer := io.Pipe()
 	cmd.Stdout, cmd.Stderr = writer, writer
-	if err := s.within(cmd.Start); err != nil {
+	if err := apiserver.Within(s.Namespace, cmd.Start); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})

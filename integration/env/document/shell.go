@@ -70,7 +70,7 @@ func (s Shell) Run(t testing.TB, script string) string {
 	cmd.Dir, cmd.Env = s.Dir, s.environment()
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := s.within(cmd.Run); err != nil {
+	if err := apiserver.Within(s.Namespace, cmd.Run); err != nil {
 		t.Fatalf("%s\n%v: %s%s", script, err, out.Bytes(), problems.Bytes())
 	}
 	return out.String()
@@ -89,12 +89,4 @@ func (s Shell) Type(t testing.TB, format string, args ...any) string {
 func (s Shell) environment() []string {
 	all := append(os.Environ(), "HOME="+s.Dir, "PATH="+s.bin()+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return append(all, s.Env...)
-}
-
-// within does something in the network of the Shell.
-func (s Shell) within(do func() error) error {
-	if s.Namespace == nil {
-		return do()
-	}
-	return s.Namespace.Do(do)
 }

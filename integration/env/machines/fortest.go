@@ -8,7 +8,6 @@ import (
 
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
-	"gridproxy/integration/env/nodes"
 )
 
 // ForTest builds what is missing, with progress on standard error, starts a Cluster that ends with the test,
@@ -20,7 +19,7 @@ func ForTest(t testing.TB, o Options) *Cluster {
 		o.Dir = t.TempDir()
 	}
 	o.Progress = os.Stderr
-	t.Cleanup(func() { nodes.ShowLogs(t, o.Dir) })
+	t.Cleanup(func() { apiserver.ShowLogs(t, o.Dir) })
 	// What has to be built first has no deadline but the test's own.
 	if _, err := apiserver.Ensure(t.Context(), os.Stderr); err != nil {
 		t.Fatal(err)

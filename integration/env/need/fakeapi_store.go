@@ -3,8 +3,10 @@ package need
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,15 +126,7 @@ func (s *store) since(resource string, version int) ([]event, <-chan struct{}) {
 	return slices.Clone(log[i:]), s.more
 }
 
-func compareKey(v stored, key string) int {
-	if v.key < key {
-		return -1
-	}
-	if v.key > key {
-		return 1
-	}
-	return 0
-}
+func compareKey(v stored, key string) int { return strings.Compare(v.key, key) }
 
 func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
@@ -167,9 +161,7 @@ func encode(o FakeObject, gvk schema.GroupVersionKind, own fields.Set, version i
 		return stored{}, fmt.Errorf("encoding the metadata of %s: %w", keyOf(o), err)
 	}
 	selectable := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
-	for k, v := range own {
-		selectable[k] = v
-	}
+	maps.Copy(selectable, own)
 	return stored{key: keyOf(o), labels: o.GetLabels(), fields: selectable, whole: whole, meta: meta}, nil
 }
 

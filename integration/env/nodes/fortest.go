@@ -3,7 +3,6 @@ package nodes
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -29,7 +28,7 @@ func SeveralForTest(t testing.TB, options ...Options) []*Cluster {
 		if o.Tools = tools; o.Dir == "" {
 			o.Dir = t.TempDir()
 		}
-		t.Cleanup(func() { ShowLogs(t, o.Dir) })
+		t.Cleanup(func() { apiserver.ShowLogs(t, o.Dir) })
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), apiserver.StartTimeout)
 	defer cancel()
@@ -53,15 +52,4 @@ func SeveralForTest(t testing.TB, options ...Options) []*Cluster {
 	}
 	t.Logf("%d control planes are up after %s", len(clusters), time.Since(begin).Round(10*time.Millisecond))
 	return clusters
-}
-
-// ShowLogs shows the end of every log in a folder if the test has failed.
-func ShowLogs(t testing.TB, dir string) {
-	if !t.Failed() {
-		return
-	}
-	logs, _ := filepath.Glob(filepath.Join(dir, "*.log")) // the pattern is well formed
-	for _, log := range logs {
-		t.Logf("the end of %s:\n%s", filepath.Base(log), apiserver.Tail(log, 15))
-	}
 }
