@@ -50,8 +50,7 @@ spec: {nodes: [bj-1], setNode: {labels: {tier: edge}}}
 
 // made: SuperEdge's own controller makes the children, and ends.
 func (w *installCluster) made() {
-	kubeconfig := apiserver.KubeconfigForTest(w.t, w.Admin())
-	spec := w.superEdge.Controller(kubeconfig, w.Dir())
+	spec := w.superEdge.Controller(w.Kubeconfig(), w.Dir())
 	spec.Namespace = w.Namespace()
 	running, err := apiserver.StartChild(spec)
 	must(w.t, err)

@@ -111,7 +111,7 @@ func (w *cutOffNode) withoutState() {
 	w.t.Helper()
 	var err error
 	w.daemon, err = w.node.Start(w.program, append([]string{
-		"run", "--node-name", here, "--kubeconfig", w.kubeconfig, "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=",
+		"run", "--node-name", here, "--kubeconfig", w.Kubeconfig(), "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=",
 	}, w.flags("--state-dir", w.t.TempDir())...)...)
 	must(w.t, err)
 	wait.Until(w.t, "the API server is missed", func() error {

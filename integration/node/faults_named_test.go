@@ -55,12 +55,12 @@ func (w *askedNode) ask(program string, args ...string) (answer string) {
 func (w *askedNode) status() string { return w.ask(w.binary, "status", "--status-socket="+w.socket) }
 
 func (w *askedNode) matrix() string {
-	return w.ask(w.binary, "matrix", "web", "--kubeconfig="+w.kubeconfig)
+	return w.ask(w.binary, "matrix", "web", "--kubeconfig="+w.Kubeconfig())
 }
 
 // grid is the answer of kubectl grid status about this Node.
 func (w *askedNode) grid() string {
-	return w.ask(w.plugin, "status", here, "--namespace=default", "--timeout=1s", "--kubeconfig="+w.kubeconfig)
+	return w.ask(w.plugin, "status", here, "--namespace=default", "--timeout=1s", "--kubeconfig="+w.Kubeconfig())
 }
 
 // says waits until an answer has all these texts.

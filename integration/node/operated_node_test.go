@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
@@ -23,18 +22,16 @@ import (
 // operatedNode is a node with a daemon.
 type operatedNode struct {
 	labCluster
-	binary     string
-	program    string        // runs binary, and sees a kernel that refuses what refusal says
-	refusal    *need.Refusal // nothing, before a test says otherwise
-	kubeconfig string
-	daemon     *netns.Process
+	binary  string
+	program string        // runs binary, and sees a kernel that refuses what refusal says
+	refusal *need.Refusal // nothing, before a test says otherwise
+	daemon  *netns.Process
 }
 
 func newOperatedNode(t *testing.T) *operatedNode {
 	t.Helper()
 	w := &operatedNode{labCluster: newLabCluster(t)}
 	var err error
-	w.kubeconfig = apiserver.KubeconfigForTest(w.t, w.Admin())
 	w.binary = program.ForTest(t, program.Gridproxy)
 	w.refusal, err = need.NewRefusal(t.TempDir())
 	must(w.t, err)
@@ -111,7 +108,7 @@ func (w *operatedNode) serve(slice string, nodes ...string) {
 
 func (w *operatedNode) start(flags ...string) {
 	w.t.Helper()
-	args := append([]string{"run", "--node-name", here, "--kubeconfig", w.kubeconfig, "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=", "-v", "4"}, flags...)
+	args := append([]string{"run", "--node-name", here, "--kubeconfig", w.Kubeconfig(), "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=", "-v", "4"}, flags...)
 	var err error
 	w.daemon, err = w.node.Start(w.program, args...)
 	must(w.t, err)

@@ -39,7 +39,7 @@ func TestOperation(t *testing.T) {
 
 // testAnswers: what render and explain say is what the daemon does.
 func testAnswers(t *testing.T, w *operatedNode) {
-	text, err := w.node.Run(w.ctx, nil, w.binary, "explain", "web", "--node-name", here, "--kubeconfig", w.kubeconfig)
+	text, err := w.node.Run(w.ctx, nil, w.binary, "explain", "web", "--node-name", here, "--kubeconfig", w.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func testAnswers(t *testing.T, w *operatedNode) {
 			t.Errorf("explain lacks %q:\n%s", want, text)
 		}
 	}
-	text, err = w.node.Run(w.ctx, nil, w.binary, "render", "--node-name", here, "--kubeconfig", w.kubeconfig)
+	text, err = w.node.Run(w.ctx, nil, w.binary, "render", "--node-name", here, "--kubeconfig", w.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func testAnswers(t *testing.T, w *operatedNode) {
 		"analyze --fail-on never": " Nodes)",
 		"explain web --all-nodes": "gz-2  location=guangzhou  1 of 2     gz-2         -",
 	} {
-		text, err = w.node.Run(w.ctx, nil, w.binary, append(strings.Fields(args), "--kubeconfig", w.kubeconfig)...)
+		text, err = w.node.Run(w.ctx, nil, w.binary, append(strings.Fields(args), "--kubeconfig", w.Kubeconfig())...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ const reconnectGrace = "5s"
 func (n *siteNode) start() {
 	n.sites.t.Helper()
 	var err error
-	n.daemon, err = n.Start(n.sites.binary, "run", "--node-name", n.Name, "--kubeconfig", n.sites.kubeconfig, "--iptables-variant", "nft",
+	n.daemon, err = n.Start(n.sites.binary, "run", "--node-name", n.Name, "--kubeconfig", n.sites.Kubeconfig(), "--iptables-variant", "nft",
 		"--conntrack-max-per-core", "0", netns.NoStatusSocket, "--state-dir", n.stateDir, "--reconnect-grace", reconnectGrace)
 	must(n.sites.t, err)
 }
@@ -215,7 +215,7 @@ func (n *siteNode) clean(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		out, err := n.Run(ctx, nil, n.sites.binary, "diff", "--wait", oneDiff, "--node-name", n.Name, "--kubeconfig", n.sites.kubeconfig,
+		out, err := n.Run(ctx, nil, n.sites.binary, "diff", "--wait", oneDiff, "--node-name", n.Name, "--kubeconfig", n.sites.Kubeconfig(),
 			"--iptables-variant", "nft")
 		if err != nil {
 			return fmt.Errorf("the rules differ: %w\n%s", err, out)

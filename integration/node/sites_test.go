@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/program"
 	"gridproxy/integration/env/promise"
@@ -25,14 +24,13 @@ import (
 // site loses its link as a whole. At first each is a unit; the labels of its Nodes change later.
 type sites struct {
 	labCluster
-	binary     string
-	kubeconfig string
-	random     *rand.Rand
-	nodes      []*siteNode     // two of each site, one after the other
-	exists     map[string]bool // Services
-	did        map[string]int  // steps, by kind
-	history    []string        // of steps, for people
-	withheld   int             // endpoints outside of a unit, over all checks
+	binary   string
+	random   *rand.Rand
+	nodes    []*siteNode     // two of each site, one after the other
+	exists   map[string]bool // Services
+	did      map[string]int  // steps, by kind
+	history  []string        // of steps, for people
+	withheld int             // endpoints outside of a unit, over all checks
 }
 
 // The second key of closed Services beside netns.UnitKey.
@@ -102,7 +100,6 @@ func newSites(t *testing.T) *sites {
 	}
 	s := &sites{labCluster: labClusterOf(t, layout), exists: map[string]bool{}, did: map[string]int{}}
 	s.ctx = t.Context()
-	s.kubeconfig = apiserver.KubeconfigForTest(s.t, s.Admin())
 	s.binary = program.ForTest(t, program.Gridproxy)
 	dir := t.TempDir()
 	for _, n := range s.Nodes() {

@@ -138,7 +138,7 @@ func (s *soak) changeSteady() {
 func (s *soak) wantClean(t *testing.T, after string) {
 	t.Helper()
 	began := time.Now()
-	text, err := s.node.Run(s.ctx, nil, s.binary, "diff", "--wait", s.quiet.String(), "--node-name", here, "--kubeconfig", s.kubeconfig,
+	text, err := s.node.Run(s.ctx, nil, s.binary, "diff", "--wait", s.quiet.String(), "--node-name", here, "--kubeconfig", s.Kubeconfig(),
 		"--iptables-variant", "nft")
 	if err != nil {
 		t.Fatalf("%v after %s the rules differ: %v\n%s", s.quiet, after, err, text)

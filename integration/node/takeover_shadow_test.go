@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/wait"
 
@@ -77,9 +76,8 @@ var different = regexp.MustCompile(`gridproxy_shadow_services_different [1-9]`)
 
 func (w *takenNode) flags() []string {
 	w.t.Helper()
-	api := apiserver.KubeconfigForTest(w.t, w.Admin())
 	return []string{
-		"--node-name=" + here, "--kubeconfig=" + api, "--cluster-cidr=" + netns.ClusterCIDRs(),
+		"--node-name=" + here, "--kubeconfig=" + w.Kubeconfig(), "--cluster-cidr=" + netns.ClusterCIDRs(),
 		"--iptables-variant=" + string(w.variant), "--conntrack-max-per-core=0", "--status-socket=",
 	}
 }

@@ -1,9 +1,7 @@
 package sites
 
 import (
-	"bytes"
 	"context"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -14,15 +12,13 @@ import (
 // world is an API server that knows the CRDs.
 type world struct {
 	*apiserver.Cluster
-	t          *testing.T
-	ctx        context.Context
-	kubeconfig string
+	t   *testing.T
+	ctx context.Context
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, ctx: (2 * wait.Usual).Context(t)}
-	w.kubeconfig = apiserver.KubeconfigForTest(t, w.Admin())
 	w.installCRDs()
 	return w
 }
@@ -35,8 +31,8 @@ func (w *world) installCRDs() {
 	w.WaitForDefinitions(w.t)
 	for _, kind := range []string{"nodeunits.v1alpha1", "nodeunits", "nodegroups.v1alpha1", "nodegroups"} {
 		wait.Until(w.t, "kubectl knows "+kind, func() error {
-			_, problem := w.try("", "get", kind+".site.superedge.io")
-			return wait.Check(problem == "", "%s", problem)
+			_, err := w.Kubectl("get", kind+".site.superedge.io")
+			return err
 		})
 	}
 }
@@ -46,7 +42,7 @@ func (w *world) kubectl(manifest string, args ...string) string {
 	w.t.Helper()
 	out, problem := w.try(manifest, args...)
 	if problem != "" {
-		w.t.Fatalf("kubectl %s: %s", strings.Join(args, " "), problem)
+		w.t.Fatal(problem)
 	}
 	return out
 }
@@ -54,11 +50,9 @@ func (w *world) kubectl(manifest string, args ...string) string {
 // try runs kubectl and returns what it wrote, and what it said if it failed.
 func (w *world) try(manifest string, args ...string) (out, problem string) {
 	w.t.Helper()
-	cmd := exec.CommandContext(w.ctx, w.Tools().Path("kubectl"), append([]string{"--kubeconfig=" + w.kubeconfig}, args...)...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(manifest), &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return stdout.String(), err.Error() + ": " + stderr.String()
+	out, err := w.KubectlIn(w.ctx, strings.NewReader(manifest), args...)
+	if err != nil {
+		problem = err.Error()
 	}
-	return stdout.String(), ""
+	return out, problem
 }

@@ -84,9 +84,8 @@ func (w *world) in(t *testing.T) *world {
 
 func (w *world) startSuperEdge() {
 	w.t.Helper()
-	kubeconfig := apiserver.KubeconfigForTest(w.t, w.Admin())
 	var err error
-	if w.running, err = apiserver.StartChild(w.superEdge.Controller(kubeconfig, w.Dir())); err != nil {
+	if w.running, err = apiserver.StartChild(w.superEdge.Controller(w.Kubeconfig(), w.Dir())); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/nodes"
 
 	"github.com/google/go-cmp/cmp"
@@ -143,8 +142,7 @@ spec: {podSelector: {}, %s}`
 		}
 	}
 	c.Apply(t, manifest.String())
-	config := apiserver.KubeconfigForTest(t, c.Admin())
-	text, err := h.Do(t.Context(), "install", Name, h.Chart, "--namespace", Namespace, "--kubeconfig", config, "--dry-run=server",
+	text, err := h.Do(t.Context(), "install", Name, h.Chart, "--namespace", Namespace, "--kubeconfig", c.Kubeconfig(), "--dry-run=server",
 		"--set", "dns.enabled=true", "--set", "crds.install=false", "--hide-notes=false")
 	if err != nil {
 		t.Fatal(err)

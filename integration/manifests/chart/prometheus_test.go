@@ -100,10 +100,9 @@ func newMonitored(t *testing.T) *monitored {
 	g.WaitReady(t)
 	m := &monitored{t: t, lab: lab}
 	targets := map[string][]scraped{"grid-controller": {{at: g.Metrics.String()}}}
-	kubeconfig := apiserver.KubeconfigForTest(t, c.Admin())
 	binary := program.ForTest(t, program.Gridproxy)
 	for _, n := range lab.Nodes() {
-		m.startDaemon(n, binary, kubeconfig)
+		m.startDaemon(n, binary, c.Kubeconfig())
 		targets["gridproxy"] = append(targets["gridproxy"], scraped{at: netip.AddrPortFrom(n.Addr(netns.IPv4), 10249).String(), node: n.Name})
 	}
 	m.startPrometheus(targets)
