@@ -13,10 +13,7 @@ import (
 
 func TestFollowsEveryKind(t *testing.T) {
 	t.Parallel()
-	w := newWatchedCluster(t)
-	w.load.fill(10)
-	w.watch()
-	w.settle()
+	w := newSettled(t)
 	for range 5 {
 		w.load.change(20)
 		w.settle()
@@ -35,10 +32,7 @@ func TestFollowsEveryKind(t *testing.T) {
 // the only API server that the source knows did not run.
 func TestGapWhileAPIServerIsDown(t *testing.T) {
 	t.Parallel()
-	w := newWatchedCluster(t)
-	w.load.fill(10)
-	w.watch()
-	w.settle()
+	w := newSettled(t)
 	other, err := w.AddAPIServer(w.ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -61,10 +55,7 @@ func TestGapWhileAPIServerIsDown(t *testing.T) {
 // again; what was deleted meanwhile is in no event any more.
 func TestGone(t *testing.T) {
 	t.Parallel()
-	w := newWatchedCluster(t)
-	w.load.fill(10)
-	w.watch()
-	w.settle()
+	w := newSettled(t)
 	resources := []string{"services", "endpointslices", "nodes"}
 	before := map[string]int{}
 	for _, r := range resources {
@@ -89,10 +80,7 @@ func TestGone(t *testing.T) {
 // TestCutAgainAndAgain changes objects while connections are reset under the watches.
 func TestCutAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	w := newWatchedCluster(t)
-	w.load.fill(10)
-	w.watch()
-	w.settle()
+	w := newSettled(t)
 	for range 4 {
 		w.load.change(8)
 		before := w.link.Opened()
@@ -145,10 +133,7 @@ func TestSlow(t *testing.T) {
 // TestStalled holds bytes back for as long as changes are made, then lets them arrive.
 func TestStalled(t *testing.T) {
 	t.Parallel()
-	w := newWatchedCluster(t)
-	w.load.fill(10)
-	w.watch()
-	w.settle()
+	w := newSettled(t)
 	w.link.Stall()
 	w.load.change(60)
 	w.link.Pass()
@@ -160,10 +145,7 @@ func TestStalled(t *testing.T) {
 func TestStranded(t *testing.T) {
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
-	w := newWatchedCluster(t)
-	w.load.fill(10)
-	w.watch()
-	w.settle()
+	w := newSettled(t)
 	opened := w.link.Opened()
 	w.link.Strand()
 	w.load.change(60)

@@ -55,6 +55,16 @@ func newWatchedCluster(t *testing.T) *watchedCluster {
 	return w
 }
 
+// newSettled starts a control plane with objects, and a source that knows them.
+func newSettled(t *testing.T) *watchedCluster {
+	t.Helper()
+	w := newWatchedCluster(t)
+	w.load.fill(10)
+	w.watch()
+	w.settle()
+	return w
+}
+
 // watch starts a source as admin through the Link.
 func (w *watchedCluster) watch() { w.t.Helper(); w.watchAs(w.AdminAt(w.link.Addr)) }
 
