@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -97,10 +98,13 @@ func (l *Lab) Nodes() []*Node { return l.nodes }
 
 // Node is a node by name; nil if the layout has none of that name.
 func (l *Lab) Node(name string) *Node {
-	for _, n := range l.nodes {
-		if n.Name == name {
-			return n
-		}
+	return find(l.nodes, func(n *Node) bool { return n.Name == name })
+}
+
+// find returns the first one that is what is looked for, or nil.
+func find[T any](all []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		return all[i]
 	}
 	return nil
 }
@@ -110,12 +114,7 @@ func (l *Lab) Pods() []*Pod { return l.pods }
 
 // Pod is a Pod by name; nil if the layout has none of that name.
 func (l *Lab) Pod(name string) *Pod {
-	for _, p := range l.pods {
-		if p.Name == name {
-			return p
-		}
-	}
-	return nil
+	return find(l.pods, func(p *Pod) bool { return p.Name == name })
 }
 
 // Client is the Pod of Manual that asks from a node.

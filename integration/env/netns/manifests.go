@@ -98,12 +98,7 @@ func Confine(s *corev1.Service, keys string) {
 
 // Node returns a node by name, or nil.
 func (m *Manifests) Node(name string) *corev1.Node {
-	for _, n := range m.Nodes {
-		if n.Name == name {
-			return n
-		}
-	}
-	return nil
+	return find(m.Nodes, func(n *corev1.Node) bool { return n.Name == name })
 }
 
 // Serve makes Pods the ready endpoints of a Service and adds the Service if it is new.

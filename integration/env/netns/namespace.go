@@ -66,14 +66,7 @@ func (n *Namespace) close() error {
 }
 
 // Addr is the namespace's address of one family; the zero Addr if it has none.
-func (n *Namespace) Addr(f Family) netip.Addr {
-	for _, a := range n.Addrs {
-		if f.Has(a) {
-			return a
-		}
-	}
-	return netip.Addr{}
-}
+func (n *Namespace) Addr(f Family) netip.Addr { return f.Pick(n.Addrs...) }
 
 // Do runs f on a thread that is inside the namespace. Sockets that f opens and programs
 // that f starts belong to the namespace for good; goroutines that f starts do not.
