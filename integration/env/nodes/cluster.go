@@ -53,9 +53,8 @@ type Cluster struct {
 	Kubelets *Kubelets
 	Client   kubernetes.Interface // as admin
 
-	ctx        context.Context // ends with Close
-	cancel     context.CancelFunc
-	kubeconfig string // of admin
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
 
 	mu          sync.Mutex
 	controllers int // started so far, for their names
@@ -85,9 +84,6 @@ func (c *Cluster) populate(ctx context.Context, o Options) error {
 	var err error
 	if c.Client, err = kubernetes.NewForConfig(c.Admin()); err != nil {
 		return fmt.Errorf("making a client: %w", err)
-	}
-	if c.kubeconfig, err = apiserver.WriteKubeconfig(o.Dir, "admin.kubeconfig", c.Admin()); err != nil {
-		return err
 	}
 	for _, m := range o.Manifests {
 		if _, err := c.Kubectl("apply", "--server-side", "-f", m); err != nil {

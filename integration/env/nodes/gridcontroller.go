@@ -143,7 +143,7 @@ func (c *Cluster) applyRights(file string) error {
 			kept = append(kept, document)
 		}
 	}
-	if _, err := c.kubectl(strings.NewReader(strings.Join(kept, "\n---")), "apply", "-f", "-"); err != nil {
+	if _, err := c.KubectlIn(c.ctx, strings.NewReader(strings.Join(kept, "\n---")), "apply", "-f", "-"); err != nil {
 		return fmt.Errorf("applying the rights of the controller: %w", err)
 	}
 	return nil

@@ -102,29 +102,22 @@ type podStore Kubelets
 var errNotAPod = errors.New("the watch of Pods brings something else")
 
 // Add notes a Pod and has it looked at.
-func (s *podStore) Add(o any) error {
-	pod, ok := o.(*corev1.Pod)
-	if !ok {
-		return fmt.Errorf("%w: %T", errNotAPod, o)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.put(pod)
-	return nil
-}
+func (s *podStore) Add(o any) error { return s.locked(o, s.put) }
 
 // Update is Add.
 func (s *podStore) Update(o any) error { return s.Add(o) }
 
 // Delete forgets a Pod and frees its addresses.
-func (s *podStore) Delete(o any) error {
+func (s *podStore) Delete(o any) error { return s.locked(o, s.drop) }
+
+func (s *podStore) locked(o any, do func(*corev1.Pod)) error {
 	pod, ok := o.(*corev1.Pod)
 	if !ok {
 		return fmt.Errorf("%w: %T", errNotAPod, o)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(pod)
+	do(pod)
 	return nil
 }
 
