@@ -61,14 +61,7 @@ func wire(number int, src, dst string) sent {
 
 // results sends packets one after the other and says what became of each.
 func results(s *stage, c Cluster, all ...sent) ([]trace.End, error) {
-	if err := sendAll(s, all); err != nil {
-		return nil, err
-	}
-	last := lastOnes(c, all[len(all)-1].number+1)
-	if err := sendAll(s, last); err != nil {
-		return nil, err
-	}
-	got, err := observe(s, nil, last)
+	got, err := deliver(s, c, all, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -172,14 +172,7 @@ func checkKernel(t *testing.T, s *stage, c Cluster, seen map[string]int) error {
 
 // try sends packets, and returns those that ended otherwise than the walk says.
 func try(s *stage, c Cluster, all []sent, seen map[string]int) ([]sent, error) {
-	if err := sendAll(s, all); err != nil {
-		return nil, err
-	}
-	last := lastOnes(c, all[len(all)-1].number+1)
-	if err := sendAll(s, last); err != nil {
-		return nil, err
-	}
-	got, err := observe(s, all, last)
+	got, err := deliver(s, c, all, all)
 	if err != nil {
 		return nil, err
 	}
@@ -312,6 +305,16 @@ func (m *modes) possible(p trace.Packet) bool {
 		return p.Dst.Is4() && routed
 	}
 	return true
+}
+
+// deliver sends packets, and the last ones after them. It observes what became of all when those that
+// are walked are as the walk says.
+func deliver(s *stage, c Cluster, all, walked []sent) (map[int]trace.End, error) {
+	last := lastOnes(c, all[len(all)-1].number+1)
+	if err := sendAll(s, slices.Concat(all, last)); err != nil {
+		return nil, err
+	}
+	return observe(s, walked, last)
 }
 
 // observe is what became of the packets, by their number; what is not in it was dropped. It
