@@ -25,19 +25,14 @@ const stateless = "../../deploy/samples/stateless"
 // what the test does.
 type terminal struct {
 	*testing.T
-	binary     string
-	kubeconfig string
-	kubectl    []string // how it is called
+	cluster *apiserver.Cluster
+	binary  string
 }
 
 // newTerminal is before an API server that has nothing yet.
 func newTerminal(t *testing.T, c *apiserver.Cluster) *terminal {
 	t.Helper()
-	w := &terminal{T: t}
-	w.kubeconfig = apiserver.KubeconfigForTest(t, c.Admin())
-	w.kubectl = []string{c.Tools().Path("kubectl"), "--kubeconfig", w.kubeconfig, "--cache-dir", t.TempDir()}
-	w.binary = program.ForTest(t, program.GridController)
-	return w
+	return &terminal{T: t, cluster: c, binary: program.ForTest(t, program.GridController)}
 }
 
 // twoUnits is a terminal before an API server with the CRDs and two units of Nodes.
@@ -55,14 +50,11 @@ func twoUnits(t *testing.T) *terminal {
 // call runs kubectl and returns what it prints.
 func (w *terminal) call(stdin string, args ...string) string {
 	w.Helper()
-	cmd := exec.CommandContext(w.Context(), w.kubectl[0], append(w.kubectl[1:len(w.kubectl):len(w.kubectl)], args...)...)
-	cmd.Stdin = strings.NewReader(stdin)
-	var out, problems bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); err != nil {
-		w.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, problems.String())
+	out, err := w.cluster.KubectlIn(w.Context(), strings.NewReader(stdin), args...)
+	if err != nil {
+		w.Fatal(err)
 	}
-	return out.String()
+	return out
 }
 
 func (w *terminal) node(name, location string) {
@@ -86,7 +78,7 @@ func (w *terminal) run(args ...string) (out, problems string, code int) {
 // control runs the controller until done.
 func (w *terminal) control(done func() error) {
 	w.Helper()
-	running := w.start("run", "--kubeconfig", w.kubeconfig, "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address=")
+	running := w.start("run", "--kubeconfig", w.cluster.Kubeconfig(), "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address=")
 	err := wait.Usual.For(w.Context(), func(context.Context) error { return done() })
 	if code := running.stop(w.T); code != 0 || err != nil {
 		w.Fatalf("the controller ended with code %d: %v\n%s", code, err, running.log.String())
@@ -96,7 +88,7 @@ func (w *terminal) control(done func() error) {
 // diff runs expand --diff and wants its exit code.
 func (w *terminal) diff(code int, args ...string) (out, problems string) {
 	w.Helper()
-	out, problems, got := w.run(append([]string{"expand", "--diff", "--kubeconfig", w.kubeconfig}, args...)...)
+	out, problems, got := w.run(append([]string{"expand", "--diff", "--kubeconfig", w.cluster.Kubeconfig()}, args...)...)
 	if got != code {
 		w.Fatalf("exit code %d, want %d\n%s%s", got, code, out, problems)
 	}

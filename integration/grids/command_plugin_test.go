@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,8 +45,8 @@ func (p plugin) grid(code int, args ...string) (out, problems string) {
 // ask runs kubectl grid.
 func (p plugin) ask(args ...string) (out, problems string, code int) {
 	p.Helper()
-	args = append(append([]string{"grid"}, args...), "--kubeconfig", p.kubeconfig)
-	cmd := exec.CommandContext(p.Context(), p.kubectl[0], args...)
+	args = append(append([]string{"grid"}, args...), "--kubeconfig", p.cluster.Kubeconfig())
+	cmd := exec.CommandContext(p.Context(), p.cluster.Tools().Path("kubectl"), args...)
 	cmd.Env = append(os.Environ(), "PATH="+p.path)
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e
@@ -127,8 +128,7 @@ func TestKubectlGrid(t *testing.T) {
 		out, _, _ := p.ask(append(status, "--as", "jane", "bj-1", "-n", "kube-system")...)
 		return contains(out, "bj-1  beijing  healthy")
 	})
-	kubelet := exec.CommandContext(t.Context(), p.kubectl[0], "--kubeconfig", p.kubeconfig, "--as", "jane", "get", "--raw", "/api/v1/nodes/bj-1/proxy/pods")
-	if answer, err := kubelet.CombinedOutput(); err == nil || !bytes.Contains(answer, []byte("Forbidden")) {
+	if answer, err := p.cluster.Kubectl("--as", "jane", "get", "--raw", "/api/v1/nodes/bj-1/proxy/pods"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
 		t.Errorf("jane asks the kubelet: %v\n%s", err, answer)
 	}
 

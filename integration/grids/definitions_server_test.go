@@ -1,11 +1,9 @@
 package grids
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -22,17 +20,14 @@ import (
 // definitions is an API server that has the CRDs.
 type definitions struct {
 	*apiserver.Cluster
-	ctx        context.Context
-	client     dynamic.Interface
-	kubeconfig string
-	cache      string
+	ctx    context.Context
+	client dynamic.Interface
 }
 
 func newDefinitions(t *testing.T) *definitions {
 	t.Helper()
-	d := &definitions{Cluster: apiserver.ForTest(t, apiserver.Options{}), ctx: (2 * wait.Usual).Context(t), cache: t.TempDir()}
+	d := &definitions{Cluster: apiserver.ForTest(t, apiserver.Options{}), ctx: (2 * wait.Usual).Context(t)}
 	d.client = apiserver.DynamicForTest(t, d.Admin())
-	d.kubeconfig = apiserver.KubeconfigForTest(t, d.Admin())
 	d.install(t)
 	return d
 }
@@ -40,26 +35,13 @@ func newDefinitions(t *testing.T) *definitions {
 // install applies the CRDs and waits until the API server serves them as they are written.
 func (d *definitions) install(t *testing.T) {
 	t.Helper()
-	d.kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
+	d.MustKubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
 	d.WaitForDefinitions(t)
 	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
 		wait.Until(t, "a "+kind+" without gridUniqKey is refused", func() error {
 			return refusedWith(d.create(kind, map[string]any{"template": map[string]any{}}), "is missing")
 		})
 	}
-}
-
-// kubectl returns what it prints.
-func (d *definitions) kubectl(t *testing.T, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(d.ctx, d.Tools().Path("kubectl"),
-		append([]string{"--kubeconfig", d.kubeconfig, "--cache-dir", d.cache}, args...)...)
-	var out, problems bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("kubectl %s: %v\n%s%s", strings.Join(args, " "), err, out.String(), problems.String())
-	}
-	return out.String()
 }
 
 // of is the client of a kind in the namespace default.

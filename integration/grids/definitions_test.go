@@ -201,7 +201,7 @@ func (d *definitions) columns(t *testing.T) {
 		"ssg": "NAME   KEY        UNITS   READY   OFFLINE   AGE\ngrid   location   2       1/2     1         AGE\n",
 		"sg":  "NAME   KEY        SERVICE    CLUSTER-IP   AGE\ngrid   location   grid-svc   10.96.7.7    AGE\n",
 	} {
-		got := regexp.MustCompile(`\S+\n$`).ReplaceAllString(d.kubectl(t, "get", short), "AGE\n")
+		got := regexp.MustCompile(`\S+\n$`).ReplaceAllString(d.MustKubectl(t, "get", short), "AGE\n")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("kubectl get %s (-want +got)\n%s", short, diff)
 		}
@@ -219,7 +219,7 @@ func (d *definitions) samples(t *testing.T) {
 		if filepath.Base(folder) == "site" {
 			continue // a whole cluster as gridproxy reads it, with cluster IPs outside of this one's range
 		}
-		d.kubectl(t, "apply", "--server-side", "--validate=strict", "-f", folder)
+		d.MustKubectl(t, "apply", "--server-side", "--validate=strict", "-f", folder)
 		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -240,7 +240,7 @@ func (d *definitions) samples(t *testing.T) {
 				t.Errorf("%s: %v", file, errs.ToAggregate())
 			}
 		}
-		d.kubectl(t, "delete", "-f", folder)
+		d.MustKubectl(t, "delete", "-f", folder)
 	}
 }
 

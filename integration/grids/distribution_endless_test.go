@@ -130,8 +130,7 @@ func newEndlessMember(l *large) *endlessMember {
 	config := &rest.Config{Host: server.URL, BearerToken: "any"}
 	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	member := apiserver.KubeconfigForTest(l.t, config)
-	hub := apiserver.KubeconfigForTest(l.t, l.Admin())
-	join := exec.CommandContext(l.t.Context(), program.ForTest(l.t, program.GridController), "join", "--cluster=endless", "--kubeconfig="+hub, "--member-kubeconfig="+member)
+	join := exec.CommandContext(l.t.Context(), program.ForTest(l.t, program.GridController), "join", "--cluster=endless", "--kubeconfig="+l.Kubeconfig(), "--member-kubeconfig="+member)
 	if out, err := join.CombinedOutput(); err != nil {
 		l.t.Fatalf("grid-controller join: %v: %s", err, out)
 	}

@@ -230,8 +230,7 @@ func (w *faultyFleet) kubeconfigOf(config *rest.Config) string {
 // command runs a command of grid-controller on the hub.
 func (w *faultyFleet) command(args ...string) {
 	w.t.Helper()
-	hub := apiserver.KubeconfigForTest(w.t, w.hub.Admin())
-	out, err := exec.CommandContext(w.t.Context(), w.binary, append(args, "--kubeconfig="+hub)...).CombinedOutput()
+	out, err := exec.CommandContext(w.t.Context(), w.binary, append(args, "--kubeconfig="+w.hub.Kubeconfig())...).CombinedOutput()
 	if err != nil {
 		w.t.Fatalf("grid-controller %s: %v: %s", strings.Join(args, " "), err, out)
 	}

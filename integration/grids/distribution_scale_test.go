@@ -72,13 +72,7 @@ func newLarge(t *testing.T) *large {
 		Manifests:         []string{crds},
 		ControllerManager: []string{"--controllers=serviceaccount-controller,serviceaccount-token-controller"},
 	})}
-	scheme, err := userScheme()
-	f.must(err)
-	f.must(v1alpha1.AddToScheme(scheme))
-	config := f.Admin()
-	config.QPS = -1
-	f.client, err = client.New(config, client.Options{Scheme: scheme})
-	f.must(err)
+	f.client = newUserClient(t, f.Admin())
 	l := &large{fleet: f, resident: map[string]float64{}}
 	l.members = newGenerator(f)
 	ports, err := apiserver.FreePorts(nil, 1)

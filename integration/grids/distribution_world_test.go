@@ -11,7 +11,6 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
@@ -85,12 +84,7 @@ func newDistribution(t *testing.T, members ...string) *distribution {
 
 func (d *distribution) newSite(name string, c *nodes.Cluster) *site {
 	d.t.Helper()
-	scheme, err := userScheme()
-	d.must(err)
-	d.must(v1alpha1.AddToScheme(scheme))
-	s := &site{Cluster: c, name: name}
-	s.client, err = client.New(c.Admin(), client.Options{Scheme: scheme})
-	d.must(err)
+	s := &site{Cluster: c, name: name, client: newUserClient(d.t, c.Admin())}
 	var all []nodes.Node
 	for i := range 4 {
 		all = append(all, nodes.Node{Name: fmt.Sprintf("%s-%d", name, i)})
@@ -156,7 +150,7 @@ func (d *distribution) startEngine(s *site) {
 // join makes a cluster a member by the command that an administrator runs.
 func (d *distribution) join(s *site) {
 	d.t.Helper()
-	args := []string{"join", "--cluster", s.name, "--kubeconfig", apiserver.KubeconfigForTest(d.t, d.hub.Admin())}
+	args := []string{"join", "--cluster", s.name, "--kubeconfig", d.hub.Kubeconfig()}
 	if s.name == west {
 		var err error
 		d.uplink, err = d.hub.LinkFrom(s.Namespace(), d.hub.API)
@@ -164,7 +158,7 @@ func (d *distribution) join(s *site) {
 		d.t.Cleanup(d.uplink.Close)
 		args = append(args, "--server", "https://"+d.uplink.Addr.String())
 	} else {
-		args = append(args, "--member-kubeconfig", apiserver.KubeconfigForTest(d.t, s.Admin()))
+		args = append(args, "--member-kubeconfig", s.Kubeconfig())
 	}
 	cmd := exec.CommandContext(d.t.Context(), d.binary, args...)
 	var manifest, said bytes.Buffer
@@ -194,15 +188,7 @@ func (d *distribution) sites() []*site {
 
 // run runs a part of a test. Each part relies on those before.
 func (d *distribution) run(name string, part func(*distribution)) {
-	d.t.Helper()
-	outer := d.t
-	ok := outer.Run(name, func(t *testing.T) {
-		d.t = t
-		part(d)
-	})
-	if d.t = outer; !ok {
-		outer.FailNow()
-	}
+	runPart(&d.t, name, func() { part(d) })
 }
 
 func (d *distribution) must(err error) {

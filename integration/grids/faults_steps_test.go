@@ -30,7 +30,7 @@ func TestLeaderKilledAtEachStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: many restarts take a while; run without -short")
 	}
-	s := &steps{fleet: newFleet(t, stepUnits, 1, nodes.Options{Manifests: []string{crds}})}
+	s := &steps{fleet: newFleet(t, stepUnits, 1)}
 	s.setUp()
 	for i := range stepGrids {
 		if s.round(i) {

@@ -34,7 +34,7 @@ func TestGridFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: several rollouts take a while; run without -short")
 	}
-	f := &faults{fleet: newFleet(t, faultUnits, 1, nodes.Options{Manifests: []string{crds}}), deleted: map[string]int{}}
+	f := &faults{fleet: newFleet(t, faultUnits, 1), deleted: map[string]int{}}
 	f.run("everything is made", func(fleet *fleet) {
 		c := f.controller("--leader-elect=false")
 		f.addGrids(faultGrids, "replicas: 0")

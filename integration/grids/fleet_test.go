@@ -14,6 +14,7 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
+	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/grid/expand"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -43,14 +45,11 @@ type fleet struct {
 	timeout wait.Timeout
 }
 
-// newFleet starts a cluster with units of perUnit Nodes each.
-func newFleet(t *testing.T, units, size int, o nodes.Options) *fleet {
+// newFleet starts a cluster with units of so many Nodes each.
+func newFleet(t *testing.T, units, size int) *fleet {
 	t.Helper()
-	f := &fleet{Cluster: nodes.ForTest(t, o), t: t, timeout: wait.Usual}
-	scheme, err := userScheme()
-	f.must(err)
-	f.client, err = client.New(f.Admin(), client.Options{Scheme: scheme})
-	f.must(err)
+	f := &fleet{Cluster: nodes.ForTest(t, nodes.Options{Manifests: []string{crds}}), t: t, timeout: wait.Usual}
+	f.client = newUserClient(t, f.Admin())
 	var all []nodes.Node
 	for i := range units {
 		f.units = append(f.units, fmt.Sprintf("unit-%02d", i))
@@ -66,14 +65,16 @@ func newFleet(t *testing.T, units, size int, o nodes.Options) *fleet {
 func nodeName(unit string, i int) string { return fmt.Sprintf("%s-node-%d", unit, i) }
 
 // run runs a part of a test. Each part relies on those before.
-func (f *fleet) run(name string, part func(*fleet)) {
-	f.t.Helper()
-	outer := f.t
-	ok := outer.Run(name, func(t *testing.T) {
-		f.t = t
-		part(f)
+func (f *fleet) run(name string, part func(*fleet)) { runPart(&f.t, name, func() { part(f) }) }
+
+// runPart runs a part of a test, which t is meanwhile. The test ends if the part fails.
+func runPart(t **testing.T, name string, part func()) {
+	outer := *t
+	ok := outer.Run(name, func(inner *testing.T) {
+		*t = inner
+		part()
 	})
-	if f.t = outer; !ok {
+	if *t = outer; !ok {
 		outer.FailNow()
 	}
 }
@@ -290,8 +291,17 @@ func (h *history) made() map[string]int {
 // nap is how long a cluster must see no write to be at rest.
 const nap = 3 * time.Second
 
-// userScheme is the scheme of a user's client: Kubernetes and the Grids.
-func userScheme() (*runtime.Scheme, error) {
+// newUserClient returns a client without a cache, which knows Kubernetes, the Grids and the kinds of
+// a fleet.
+func newUserClient(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
 	s := runtime.NewScheme()
-	return s, errors.Join(scheme.AddToScheme(s), v1.AddToScheme(s))
+	if err := errors.Join(scheme.AddToScheme(s), v1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

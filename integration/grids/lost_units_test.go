@@ -26,7 +26,7 @@ import (
 // deletion can be read.
 func TestGraceOutlivesControllers(t *testing.T) {
 	const grace = 30 * time.Second
-	f := newFleet(t, 4, 1, nodes.Options{Manifests: []string{crds}})
+	f := newFleet(t, 4, 1)
 	flags := append([]string{"--unit-removal-grace=" + grace.String()}, quick...)
 	leader, other := f.controller(flags...), f.controller(flags...)
 	f.addGrids(1, "replicas: 0")
@@ -86,7 +86,7 @@ func (f *fleet) follows(c *counted) {
 // TestAllNodesDeleted: the deletion of all Nodes looks like a mistake. Nothing is deleted, however long it lasts, also
 // by a controller that starts in it, but what the user releases by name.
 func TestAllNodesDeleted(t *testing.T) {
-	f := newFleet(t, 4, 1, nodes.Options{Manifests: []string{crds}})
+	f := newFleet(t, 4, 1)
 	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
 	c := f.controller(flags...)
 	f.addGrids(1, "replicas: 0")
@@ -137,7 +137,7 @@ func TestAllNodesDeleted(t *testing.T) {
 // children of before stay after their grace, also with a controller that starts then, until they
 // are released by name.
 func TestRekeyed(t *testing.T) {
-	f := newFleet(t, 3, 1, nodes.Options{Manifests: []string{crds}})
+	f := newFleet(t, 3, 1)
 	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
 	c := f.controller(flags...)
 	f.addGrids(1, "replicas: 0")
@@ -178,7 +178,7 @@ func (f *fleet) release(units ...string) {
 // Two are deleted, as the budget of 5 % says, also when controllers are killed and follow each
 // other; the others wait, and the status says so.
 func TestHalfTheFleetIsLost(t *testing.T) {
-	f := newFleet(t, 40, 1, nodes.Options{Manifests: []string{crds}})
+	f := newFleet(t, 40, 1)
 	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
 	c := f.controller(flags...)
 	f.addGrids(1, "replicas: 0")

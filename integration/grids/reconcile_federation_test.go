@@ -6,7 +6,6 @@ import (
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/integration/env/document"
-	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +19,7 @@ import (
 // docs/migrate-from-superedge.md remove copies with SuperEdge's finalizer, and their namespace can
 // be deleted. A copy whose label is removed instead is an ordinary Grid.
 func TestFederation(t *testing.T) {
-	f := newFleet(t, 2, 1, nodes.Options{Manifests: []string{crds}})
+	f := newFleet(t, 2, 1)
 	f.controller("--leader-elect=false")
 	f.must(f.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member"}}))
 	grid := func(namespace, name, label string) *v1.DeploymentGrid {

@@ -39,7 +39,7 @@ subjects: [{kind: ServiceAccount, namespace: mine, name: narrow}]
 // TestNamespaces: a controller for one namespace expands its Grids with rights there alone, and
 // asks for nothing in another one.
 func TestNamespaces(t *testing.T) {
-	f := newFleet(t, 2, 1, nodes.Options{Manifests: []string{crds}})
+	f := newFleet(t, 2, 1)
 	for _, name := range []string{"mine", "theirs"} {
 		f.must(f.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}

@@ -20,7 +20,7 @@ import (
 // Services, whatever its ClusterRole says. A field that no child has is a warning for whoever
 // applies a Grid.
 func TestPolicies(t *testing.T) {
-	f := newFleet(t, 2, 1, nodes.Options{Manifests: []string{crds}})
+	f := newFleet(t, 2, 1)
 	c := f.controller("--leader-elect=false")
 	f.addGrids(1, "replicas: 0")
 	f.settled() // with the policy, as all tests that run the controller with the rights that are shipped
@@ -105,9 +105,5 @@ func (f *fleet) as(user string) client.Client {
 	f.t.Helper()
 	config, err := f.Counted(user, nil)
 	f.must(err)
-	scheme, err := userScheme()
-	f.must(err)
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	f.must(err)
-	return c
+	return newUserClient(f.t, config)
 }

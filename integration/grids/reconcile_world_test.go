@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,16 +41,15 @@ const account = "system:serviceaccount:gridproxy:grid-controller"
 // changes but what a test and the controllers change.
 type world struct {
 	*apiserver.Cluster
-	t          *testing.T
-	client     client.Client // as admin, without any cache
-	kubeconfig string
-	count      *nodes.Count
-	ahead      *atomic.Int64              // of the clock, before real time
-	frozen     *atomic.Pointer[time.Time] // what the clock says instead; nil: it runs
-	key        string                     // of Nodes' labels
-	log        slog.Handler
-	pokes      *atomic.Int64
-	running    *func() // ends the controllers
+	t       *testing.T
+	client  client.Client // as admin, without any cache
+	count   *nodes.Count
+	ahead   *atomic.Int64              // of the clock, before real time
+	frozen  *atomic.Pointer[time.Time] // what the clock says instead; nil: it runs
+	key     string                     // of Nodes' labels
+	log     slog.Handler
+	pokes   *atomic.Int64
+	running *func() // ends the controllers
 	// before is called with each request of the controllers, before it is sent.
 	before *atomic.Pointer[func(*http.Request)]
 }
@@ -87,11 +84,7 @@ func newWorld(t *testing.T, units map[string]string) *world {
 	w := &world{Cluster: apiserver.ForTest(t, apiserver.Options{}), t: t, count: &nodes.Count{}, key: "location", log: slog.NewTextHandler(t.Output(), nil),
 		ahead: &atomic.Int64{}, frozen: &atomic.Pointer[time.Time]{}, pokes: &atomic.Int64{}, running: new(func()),
 		before: &atomic.Pointer[func(*http.Request)]{}}
-	scheme, err := userScheme()
-	w.must(err)
-	w.client, err = client.New(w.Admin(), client.Options{Scheme: scheme})
-	w.must(err)
-	w.kubeconfig = apiserver.KubeconfigForTest(w.t, w.Admin())
+	w.client = newUserClient(t, w.Admin())
 	w.kubectl("", "apply", "--server-side", "-f", "../../deploy/crds")
 	w.WaitForDefinitions(t)
 	w.kubectl("", "apply", "-f", "../../deploy/namespace.yaml")
@@ -170,14 +163,9 @@ func (w *world) must(err error) {
 
 func (w *world) kubectl(stdin string, args ...string) string {
 	w.t.Helper()
-	cmd := exec.CommandContext(w.t.Context(), w.Tools().Path("kubectl"), append([]string{"--kubeconfig=" + w.kubeconfig}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(w.kubeconfig))
-	cmd.Stdin = strings.NewReader(stdin)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	out, err := w.KubectlIn(w.t.Context(), strings.NewReader(stdin), args...)
+	w.must(err)
+	return out
 }
 
 // apply does as kubectl apply --server-side: YAML documents, made or changed.

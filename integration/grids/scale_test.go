@@ -32,7 +32,7 @@ func TestGridScale(t *testing.T) {
 		t.Skip("SKIPPED: 200 nodes take a while; run without -short")
 	}
 	begin := time.Now()
-	f := newFleet(t, scaleUnits, scaleNodes, nodes.Options{Manifests: []string{crds}})
+	f := newFleet(t, scaleUnits, scaleNodes)
 	f.timeout = 4 * wait.Usual // a busy machine starts 800 Pods in some minutes
 	t.Logf("%d Nodes after %s", scaleUnits*scaleNodes, since(begin))
 	s := &scale{fleet: f, counted: f.controller("--leader-elect=false")}

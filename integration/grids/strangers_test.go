@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/wait"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,7 +71,7 @@ spec: {gridUniqKey: location, template: {ports: [{port: 81}]}}
 // the Grids are reconciled, or deleted in whatever way, before or after the controller has seen them. The garbage
 // collector is the real one (B-07).
 func TestStrangersStay(t *testing.T) {
-	f := newFleet(t, 2, 1, nodes.Options{Manifests: []string{crds}})
+	f := newFleet(t, 2, 1)
 	f.Apply(t, theirs)
 	before := f.strangers()
 	c := f.controller("--leader-elect=false")

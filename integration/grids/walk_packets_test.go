@@ -29,7 +29,7 @@ func (w *walk) startDaemon(name string) {
 	w.t.Helper()
 	healthz := netip.MustParseAddrPort("127.0.0.1:10256")
 	node := w.lab.Node(name)
-	daemon, err := node.Start(w.binary, "run", "--node-name", name, "--kubeconfig", w.kubeconfig,
+	daemon, err := node.Start(w.binary, "run", "--node-name", name, "--kubeconfig", w.Kubeconfig(),
 		"--cluster-cidr", netns.ClusterCIDRs(), "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=")
 	if err != nil {
 		w.t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	v1 "gridproxy/controller/api/v1"
-	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/need"
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
@@ -27,12 +26,11 @@ import (
 // manual can get, an echo server waits.
 type walk struct {
 	*nodes.Cluster
-	t          *testing.T
-	lab        *netns.Lab
-	witness    *witness
-	kubeconfig string   // for the daemons
-	binary     string   // gridproxy
-	daemons    []string // Nodes that it runs on
+	t       *testing.T
+	lab     *netns.Lab
+	witness *witness
+	binary  string   // gridproxy
+	daemons []string // Nodes that it runs on
 }
 
 // grace is short, and long against what else the controller does.
@@ -52,7 +50,6 @@ func newWalk(t *testing.T) *walk {
 	for _, n := range layout.Nodes {
 		w.AddNodes(t, nodes.Node{Name: n.Name, Labels: n.Labels, Addrs: n.Addrs, PodCIDRs: n.PodCIDRs})
 	}
-	w.kubeconfig = apiserver.KubeconfigForTest(t, w.Admin())
 	w.binary = program.ForTest(t, program.Gridproxy)
 	w.witness = newWitness(t, w.Client)
 	w.GridController(t, nodes.ControllerOptions{
