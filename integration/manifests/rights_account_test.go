@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,16 @@ func read(t *testing.T, manifest string) []Right {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// textOf returns the content of a file.
+func textOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // without are all rights but one.
@@ -120,26 +131,27 @@ func idle(t *testing.T, all []Right, count *nodes.Count) map[string]bool {
 	return names
 }
 
+// objectOf returns what a request is about, as Right.Object does.
+func objectOf(r nodes.Request) string {
+	return strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/")
+}
+
 // unused returns the rights that no request needed. An apply needs patch, and create where there
 // is nothing yet. No request is for a Grid's finalizers: the API server checks that right when a
 // child is written.
 func unused(all []Right, requests []nodes.Request) []Right {
 	asked := map[string]bool{}
 	for _, r := range requests {
-		object := r.Resource
-		if r.Subresource != "" {
-			object += "/" + r.Subresource
-		}
-		for _, name := range []string{"", r.Name} {
-			switch r.Verb {
-			case "apply":
-				asked["patch "+object+" "+name] = true
-				if r.Code == 201 {
-					asked["create "+object+" "+name] = true
-				}
-			default:
-				asked[r.Verb+" "+object+" "+name] = true
+		object, verbs := objectOf(r), []string{r.Verb}
+		if r.Verb == "apply" {
+			verbs = []string{"patch"}
+			if r.Code == 201 {
+				verbs = append(verbs, "create")
 			}
+		}
+		for _, verb := range verbs {
+			asked[verb+" "+object+" "] = true
+			asked[verb+" "+object+" "+r.Name] = true
 		}
 	}
 	var idle []Right

@@ -84,12 +84,8 @@ func (p *plane) fails(t *testing.T, name string, all []Right, n int) {
 		t.Errorf("it is not needed, or nobody sees that it is missing: %v; the controller says:\n%s", r.err, r.log)
 	}
 	for _, q := range refused(r.count) {
-		object := q.Resource
-		if q.Subresource != "" {
-			object += "/" + q.Subresource
-		}
 		// What owns a child is looked at when the child is written.
-		if object != all[n].Object() && !strings.HasSuffix(all[n].Resource, "/finalizers") {
+		if objectOf(q) != all[n].Object() && !strings.HasSuffix(all[n].Resource, "/finalizers") {
 			t.Errorf("refused too: %s", q)
 		}
 	}

@@ -86,12 +86,7 @@ func (d *daemon) fails(t *testing.T, w *site, lacks Right) {
 			wrong = !wrong
 			w.annotate(t, map[bool]string{true: "[broken", false: keys}[wrong])
 		}
-		for _, r := range refused(d.count) {
-			if r.Resource == lacks.Object() && r.Verb == lacks.Verb {
-				return nil
-			}
-		}
-		return fmt.Errorf("refused are only %v", refused(d.count))
+		return d.isRefused(lacks)
 	})
 	for _, r := range refused(d.count) {
 		if r.Resource != lacks.Object() {
@@ -120,6 +115,13 @@ func (d *daemon) fails(t *testing.T, w *site, lacks Right) {
 		t.Errorf("it ended with code %d", d.process.ExitCode())
 	default:
 	}
+}
+
+// isRefused returns an error unless a request was refused for want of a right.
+func (d *daemon) isRefused(lacks Right) error {
+	all := refused(d.count)
+	is := slices.ContainsFunc(all, func(r nodes.Request) bool { return r.Resource == lacks.Object() && r.Verb == lacks.Verb })
+	return wait.Check(is, "refused are only %v", all)
 }
 
 // site is a Service in a control plane without machines. Its methods take the test that they fail: a subtest may not

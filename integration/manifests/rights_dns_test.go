@@ -35,21 +35,16 @@ func renderDNS(t *testing.T) dnsManifests {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	write := func(template string) string {
+	file := func(template string) string {
 		var documents []string
 		for document := range strings.SplitSeq("\n"+text, "\n---\n") {
 			if strings.HasPrefix(document, "# Source: gridproxy/templates/"+template+"\n") {
 				documents = append(documents, document)
 			}
 		}
-		file := filepath.Join(dir, template)
-		if err := os.WriteFile(file, []byte(strings.Join(documents, "\n---\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
+		return fileIn(t, strings.Join(documents, "\n---\n"))
 	}
-	return dnsManifests{rights: write("daemon-rights.yaml"), daemon: write("daemon.yaml"), server: write("dns.yaml")}
+	return dnsManifests{rights: file("daemon-rights.yaml"), daemon: file("daemon.yaml"), server: file("dns.yaml")}
 }
 
 // moreRights are those that the daemon has with grid-dns alone.
@@ -100,14 +95,7 @@ func TestDNSRights(t *testing.T) {
 		t.Errorf("the rights of the chart do not suffice: %v", no)
 	}
 	for i, r := range more {
-		wait.Until(t, "without "+r.String()+" it is refused", func() error {
-			for _, request := range refused(daemons[i+1].count) {
-				if request.Resource == r.Object() && request.Verb == r.Verb {
-					return nil
-				}
-			}
-			return fmt.Errorf("refused are only %v", refused(daemons[i+1].count))
-		})
+		wait.Until(t, "without "+r.String()+" it is refused", func() error { return daemons[i+1].isRefused(r) })
 	}
 }
 

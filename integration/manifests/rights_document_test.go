@@ -15,10 +15,7 @@ import (
 // TestDocument: docs/security.md has a line for every right, capability and mount that the manifests give, and none that they
 // do not give.
 func TestDocument(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := textOf(t, "../../docs/security.md")
 	for heading, manifest := range map[string]string{
 		"The daemon's account": "gridproxy.yaml", "The controller's account": "grid-controller.yaml",
 		"The controller's account on a hub": "federation/hub.yaml", "The controller's account in a member": "federation/member.yaml",
@@ -27,7 +24,7 @@ func TestDocument(t *testing.T) {
 		for _, r := range read(t, manifest) {
 			given = append(given, r.String())
 		}
-		same(t, manifest, documented(t, tableUnder(t, string(text), heading)), given)
+		same(t, manifest, documented(t, tableUnder(t, text, heading)), given)
 	}
 
 	withDNS := renderDNS(t)
@@ -35,7 +32,7 @@ func TestDocument(t *testing.T) {
 	for _, r := range moreRights(t, withDNS) {
 		more = append(more, r.String())
 	}
-	same(t, "gridproxy with dns.enabled", documented(t, tableUnder(t, string(text), "The daemon's account with `dns.enabled`")), more)
+	same(t, "gridproxy with dns.enabled", documented(t, tableUnder(t, text, "The daemon's account with `dns.enabled`")), more)
 
 	var powers, sights []string
 	for _, file := range []string{"../../deploy/gridproxy.yaml", "../../deploy/grid-controller.yaml", withDNS.server} {
@@ -45,9 +42,9 @@ func TestDocument(t *testing.T) {
 		}
 		sights = append(sights, sightsOf(name, spec)...)
 	}
-	same(t, "capabilities", pairs(tableUnder(t, string(text), "Capabilities and privileges")), powers)
-	same(t, "what of the Node is visible", pairs(tableUnder(t, string(text), "What of the Node is visible")), sights)
-	wantTests(t, tableUnder(t, string(text), "What each party can do at worst"))
+	same(t, "capabilities", pairs(tableUnder(t, text, "Capabilities and privileges")), powers)
+	same(t, "what of the Node is visible", pairs(tableUnder(t, text, "What of the Node is visible")), sights)
+	wantTests(t, tableUnder(t, text, "What each party can do at worst"))
 }
 
 // wantTests looks up the tests in the last cell of each row, which are a folder and a name.
@@ -173,11 +170,7 @@ func pairs(rows [][]string) []string {
 // podOf is what the workload of a manifest runs.
 func podOf(t *testing.T, file string) (string, corev1.PodSpec) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for document := range strings.SplitSeq("\n"+string(text), "\n---") {
+	for document := range strings.SplitSeq("\n"+textOf(t, file), "\n---") {
 		var workload struct {
 			Kind     string
 			Metadata struct{ Name string }

@@ -39,16 +39,14 @@ var (
 // fleetHub is a hub, where grid-controller join is run as an administrator.
 type fleetHub struct {
 	*nodes.Cluster
-	objects    dynamic.Interface
-	binary     string
-	kubeconfig string // of the administrator
+	objects dynamic.Interface
+	binary  string
 }
 
 func newFleetHub(t *testing.T) *fleetHub {
 	t.Helper()
 	h := &fleetHub{Cluster: nodes.ForTest(t, nodes.Options{Manifests: []string{"../../deploy/crds"}})}
 	h.binary = program.ForTest(t, program.GridController)
-	h.kubeconfig = apiserver.KubeconfigForTest(t, h.Admin())
 	h.objects = apiserver.DynamicForTest(t, h.Admin())
 	return h
 }
@@ -66,7 +64,7 @@ func (h *fleetHub) run(t *testing.T, args ...string) (stdout, stderr string, err
 // join joins a cluster by pull and returns what the manifest for the member says.
 func (h *fleetHub) join(t *testing.T, cluster string) (manifest, stderr string, data map[string]string) {
 	t.Helper()
-	manifest, stderr, err := h.run(t, "join", "--cluster", cluster, "--kubeconfig", h.kubeconfig)
+	manifest, stderr, err := h.run(t, "join", "--cluster", cluster, "--kubeconfig", h.Kubeconfig())
 	if err != nil {
 		t.Fatalf("joining %s: %v: %s", cluster, err, stderr)
 	}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -43,16 +42,12 @@ func TestFluxRights(t *testing.T) {
 	}
 	h := newFleetHub(t)
 	other := apiserver.ForTest(t, apiserver.Options{})
-	member := apiserver.KubeconfigForTest(t, other.Admin())
-	install := exec.CommandContext(t.Context(), h.Tools().Path("kubectl"), "--kubeconfig", member, "apply", "--server-side", "-f", "../../deploy/crds")
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	other.MustKubectl(t, "apply", "--server-side", "-f", "../../deploy/crds")
 	const folder = "../../deploy/federation/flux/"
 	h.MustKubectl(t, "apply", "--server-side", "-f", flux.CRDs(), "-f", folder+"namespace.yaml", "-f", folder+"account.yaml", "-f", folder+"rights.yaml")
 	h.WaitForDefinitions(t)
 	other.WaitForDefinitions(t)
-	if _, said, err := h.run(t, "join", "--cluster", "north", "--kubeconfig", h.kubeconfig, "--member-kubeconfig", member); err != nil {
+	if _, said, err := h.run(t, "join", "--cluster", "north", "--kubeconfig", h.Kubeconfig(), "--member-kubeconfig", other.Kubeconfig()); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
 	count := h.startFlux(t, flux, folder+"deployment.yaml")
@@ -73,12 +68,8 @@ func TestFluxRights(t *testing.T) {
 // startFlux starts kustomize-controller as its account, with the flags of a Deployment.
 func (h *fleetHub) startFlux(t *testing.T, flux apiserver.Flux, deployment string) *nodes.Count {
 	t.Helper()
-	text, err := os.ReadFile(deployment)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var d appsv1.Deployment
-	if err := yaml.UnmarshalStrict(text, &d); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(textOf(t, deployment)), &d); err != nil {
 		t.Fatal(err)
 	}
 	count := &nodes.Count{}

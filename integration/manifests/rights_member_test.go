@@ -99,31 +99,34 @@ func (h *fleetHub) usesRights(t *testing.T, member dynamic.Interface, config *re
 	})
 	client := apiserver.ClientForTest(t, config)
 	h.hasExactly(t, client)
-	tokenOf := func(namespace, account string) (*authenticationv1.TokenRequest, error) {
-		return client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	}
-	renewed, err := tokenOf("fleet-west", "member")
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := apiserver.DynamicForTest(t, h.Bearer(h.API.Addr, renewed.Status.Token))
-	must(t, again, get(bundles, "fleet-west", "b"))
+	renewed := h.withToken(t, client, "fleet-west", "member")
+	must(t, apiserver.DynamicForTest(t, renewed), get(bundles, "fleet-west", "b"))
 	for namespace, account := range map[string]string{"fleet-west": "default", "fleet-east": "member"} {
-		if _, err := tokenOf(namespace, account); !apierrors.IsForbidden(err) {
+		if _, err := tokenOf(t, client, namespace, account); !apierrors.IsForbidden(err) {
 			t.Errorf("a token of %s in %s: %v", account, namespace, err)
 		}
 	}
+}
+
+func tokenOf(t *testing.T, client kubernetes.Interface, namespace, account string) (*authenticationv1.TokenRequest, error) {
+	return client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+}
+
+// withToken returns a configuration with a new token of an account.
+func (h *fleetHub) withToken(t *testing.T, client kubernetes.Interface, namespace, account string) *rest.Config {
+	t.Helper()
+	token, err := tokenOf(t, client, namespace, account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Bearer(h.API.Addr, token.Status.Token)
 }
 
 // hasExactly compares what the authorizer says of the member of west, in each namespace, with what
 // it says of an account without rights.
 func (h *fleetHub) hasExactly(t *testing.T, member kubernetes.Interface) {
 	t.Helper()
-	none, err := h.Client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	others := apiserver.ClientForTest(t, h.Bearer(h.API.Addr, none.Status.Token))
+	others := apiserver.ClientForTest(t, h.withToken(t, h.Client, "default", "default"))
 	everywhere := []string{"[get list watch] [superedge.io] [fleetclusters] [west]"}
 	own := append([]string{
 		"[create] [] [serviceaccounts/token] [member]",
@@ -189,7 +192,7 @@ func (h *fleetHub) joinsAgain(t *testing.T, before dynamic.Interface) {
 	if status := fmt.Sprint(c.Object["status"]); strings.Contains(status, "earlier") {
 		t.Errorf("the cluster is still remembered: %s", status)
 	}
-	h.fails(t, "was joined in the other way", "join", "--cluster", "west", "--kubeconfig", h.kubeconfig, "--member-kubeconfig", h.stranger(t))
+	h.fails(t, "was joined in the other way", "join", "--cluster", "west", "--kubeconfig", h.Kubeconfig(), "--member-kubeconfig", h.stranger(t))
 	for _, spec := range []string{`{"pull": null, "kubeConfig": {"secretRef": {"name": "member-kubeconfig"}}}`, `null`} {
 		exchange := patch(fleetClusters, "", "west", `{"spec": `+spec+`}`)
 		if err := exchange.do(t.Context(), h.objects); !apierrors.IsInvalid(err) {
@@ -197,29 +200,25 @@ func (h *fleetHub) joinsAgain(t *testing.T, before dynamic.Interface) {
 		}
 	}
 	must(t, h.objects, create(corev1.SchemeGroupVersion.WithResource("namespaces"), `{apiVersion: v1, kind: Namespace, metadata: {name: fleet-tenant}}`))
-	h.fails(t, "namespace fleet-tenant exists and is not of this cluster", "join", "--cluster", "tenant", "--kubeconfig", h.kubeconfig)
+	h.fails(t, "namespace fleet-tenant exists and is not of this cluster", "join", "--cluster", "tenant", "--kubeconfig", h.Kubeconfig())
 }
 
 // joinsByPush: the kubeconfig of a member is kept where the hub's grid-controller, and no other
 // account, may read it.
 func (h *fleetHub) joinsByPush(t *testing.T) {
 	other := apiserver.ForTest(t, apiserver.Options{})
-	base := []string{"join", "--cluster", "north", "--kubeconfig", h.kubeconfig, "--member-kubeconfig"}
-	h.fails(t, "it is of the hub itself", append(base, h.kubeconfig)...)
+	base := []string{"join", "--cluster", "north", "--kubeconfig", h.Kubeconfig(), "--member-kubeconfig"}
+	h.fails(t, "it is of the hub itself", append(base, h.Kubeconfig())...)
 	h.fails(t, "it is not a kubeconfig", append(base, fileIn(t, "["))...)
 	refused := other.Bearer(other.API.Addr, "no-token")
 	h.fails(t, "asking the member: ", append(base, apiserver.KubeconfigForTest(t, refused))...)
-	out, said, err := h.run(t, append(base, apiserver.KubeconfigForTest(t, other.Admin()))...)
+	out, said, err := h.run(t, append(base, other.Kubeconfig())...)
 	if err != nil || out != "" || !strings.Contains(said, "The member answers") {
 		t.Fatalf("%v, %q: %s", err, out, said)
 	}
 	h.MustKubectl(t, "apply", "-f", fileIn(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: grid-controller, namespace: gridproxy}}`), "-f", "../../deploy/federation/hub.yaml")
 	h.MustKubectl(t, "apply", "--dry-run=server", "-f", "../../deploy/federation/member.yaml")
-	token, err := h.Client.CoreV1().ServiceAccounts(home).CreateToken(t.Context(), "grid-controller", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	controller := apiserver.DynamicForTest(t, h.Bearer(h.API.Addr, token.Status.Token))
+	controller := apiserver.DynamicForTest(t, h.withToken(t, h.Client, home, "grid-controller"))
 	wait.Until(t, "the API server knows the rights", func() error { return list(fleetClusters, "", "").do(t.Context(), controller) })
 	must(t, controller, list(bundles, "", ""), list(reports, "", ""), list(leases, "", ""), patch(fleetClusters, "", "north", `{"metadata": {"labels": {"region": "eu"}}}`),
 		get(secrets, "fleet-north", "member-kubeconfig"), create(leases, lease("fleet-north", "member")),
@@ -233,12 +232,12 @@ func (h *fleetHub) joinsByPush(t *testing.T) {
 // leaves: what join has made goes, after the FleetCluster alone.
 func (h *fleetHub) leaves(t *testing.T) {
 	must(t, h.objects, patch(fleetClusters, "", "west", `{"metadata": {"finalizers": ["superedge.io/federation"]}}`))
-	h.fails(t, "is not gone within 1s, because of its finalizers [superedge.io/federation]", "leave", "--cluster", "west", "--kubeconfig", h.kubeconfig, "--timeout", "1s")
+	h.fails(t, "is not gone within 1s, because of its finalizers [superedge.io/federation]", "leave", "--cluster", "west", "--kubeconfig", h.Kubeconfig(), "--timeout", "1s")
 	must(t, h.objects, get(leases, "fleet-west", "member"))
-	h.fails(t, "FleetCluster west is being deleted", "join", "--cluster", "west", "--kubeconfig", h.kubeconfig)
+	h.fails(t, "FleetCluster west is being deleted", "join", "--cluster", "west", "--kubeconfig", h.Kubeconfig())
 	must(t, h.objects, patch(fleetClusters, "", "west", `{"metadata": {"finalizers": null}}`))
 	for _, cluster := range []string{"west", "north"} {
-		out, said, err := h.run(t, "leave", "--cluster", cluster, "--kubeconfig", h.kubeconfig)
+		out, said, err := h.run(t, "leave", "--cluster", cluster, "--kubeconfig", h.Kubeconfig())
 		if err != nil || !strings.Contains(out, "Namespace fleet-"+cluster+" removed\n") || !strings.Contains(said, "stay there") {
 			t.Fatalf("%v:\n%s%s", err, out, said)
 		}
@@ -250,10 +249,10 @@ func (h *fleetHub) leaves(t *testing.T) {
 	if _, err := h.Client.RbacV1().ClusterRoles().Get(t.Context(), "grid-fleet-member-west", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the ClusterRole is not gone: %v", err)
 	}
-	h.fails(t, "the hub has nothing of this cluster", "leave", "--cluster", "west", "--kubeconfig", h.kubeconfig)
+	h.fails(t, "the hub has nothing of this cluster", "leave", "--cluster", "west", "--kubeconfig", h.Kubeconfig())
 	h.MustKubectl(t, "delete", "crd", "fleetclusters.superedge.io", "--wait")
 	wait.Until(t, "the kind is gone", func() error {
-		_, said, err := h.run(t, "join", "--cluster", "west", "--kubeconfig", h.kubeconfig)
+		_, said, err := h.run(t, "join", "--cluster", "west", "--kubeconfig", h.Kubeconfig())
 		return wait.Check(err != nil && strings.Contains(said, "kubectl apply --server-side -f deploy/crds"), "%w: %s", cmp.Or(err, errNone), said)
 	})
 }

@@ -15,12 +15,8 @@ import (
 // TestSettings: docs/security.md lists the settings of the kernel that the init container writes, no fewer and no more. What is not
 // listed is not there on a machine that has the listed ones only, and so is an error; what is listed must have been written.
 func TestSettings(t *testing.T) {
-	text, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := map[string][]string{}
-	for _, row := range tableUnder(t, string(text), "What the init container changes") {
+	for _, row := range tableUnder(t, textOf(t, "../../docs/security.md"), "What the init container changes") {
 		for _, setting := range codes(row[0]) {
 			files[row[1]] = append(files[row[1]], fileOf(setting))
 		}

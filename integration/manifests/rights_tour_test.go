@@ -156,66 +156,53 @@ var (
 	plain       = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 )
 
-// everything goes on from step to step until something is refused; what is waited for is what the step asked for.
+// everything goes on from step to step until something is refused. A step without words does
+// something; what the others wait for is what it asked for.
 func (r *tour) everything() error {
 	n := r.name
-	for _, step := range []func() error{
-		func() error { return r.until("the unit of all Nodes is there", r.exists(units, "", "unit-node-all")) },
-		func() error { return r.field(units, "", n+"-a", "2/2", "status", "readyRate") },
-		func() error { return r.until("a group finds units", r.exists(units, "", "z"+n+"n4")) },
-		func() error {
-			return r.until("the group has a status", r.has(groups, "", "site-"+n, "status", "unitNumber"))
-		},
-		func() error { return r.until("its Deployment", r.exists(deployments, n, "web-"+n+"-c")) },
-		func() error { return r.until("its StatefulSet", r.exists(statefuls, n, "db-"+n+"-c")) },
-		func() error { return r.until("its Service", r.exists(plain, n, "web-svc")) },
-		func() error { return r.until("a status", r.has(grids, n, "web", "status", "observedGeneration")) },
-		func() error { return r.until("a status", r.has(sets, n, "db", "status", "observedGeneration")) },
-		func() error { return r.until("a status", r.has(services, n, "web", "status", "observedGeneration")) },
-		func() error {
-			return r.until("no unused template", r.lacks(grids, n, "web", "spec", "templatePool", "unused"))
-		},
-		func() error {
-			return r.until("no unused template", r.lacks(sets, n, "db", "spec", "templatePool", "unused"))
-		},
-		func() error { return r.until("Events are counted", r.series) },
-		func() error { return r.until("Pods run on n1 or n2", r.pods("n1 n2", 2)) },
-		r.disown,
-		func() error {
-			return r.until("it is adopted", r.has(deployments, n, "web-"+n+"-a", "metadata", "ownerReferences"))
-		},
-		func() error {
-			return r.until("it is adopted", r.has(statefuls, n, "db-"+n+"-a", "metadata", "ownerReferences"))
-		},
-		func() error {
-			return r.until("it is adopted", r.has(plain, n, "web-svc", "metadata", "ownerReferences"))
-		},
-		r.stray,
-		func() error {
-			return r.until("it is released", r.lacks(deployments, n, "stray", "metadata", "ownerReferences"))
-		},
-		func() error {
-			return r.until("it is released", r.lacks(statefuls, n, "stray", "metadata", "ownerReferences"))
-		},
-		func() error {
-			return r.until("it is released", r.lacks(plain, n, "stray", "metadata", "ownerReferences"))
-		},
-		r.leave,
-		func() error {
-			return r.until("what stood on a lost unit is deleted", r.gone(deployments, n, "web-"+n+"-c"))
-		},
-		func() error {
-			return r.until("what stood on a lost unit is deleted", r.gone(statefuls, n, "db-"+n+"-c"))
-		},
-		func() error { return r.until("a unit that nobody finds is deleted", r.gone(units, "", "z"+n+"n4")) },
-		func() error { return r.until("Pods leave n1", r.pods("n1", 0)) },
-		func() error { return r.until("the Service is made anew", r.headless) },
+	for _, step := range []struct {
+		what string
+		ask  func() error
+	}{
+		{"the unit of all Nodes is there", r.exists(units, "", "unit-node-all")},
+		{"the unit says 2/2", r.says(units, "", n+"-a", "2/2", "status", "readyRate")},
+		{"a group finds units", r.exists(units, "", "z"+n+"n4")},
+		{"the group has a status", r.has(groups, "", "site-"+n, "status", "unitNumber")},
+		{"its Deployment", r.exists(deployments, n, "web-"+n+"-c")},
+		{"its StatefulSet", r.exists(statefuls, n, "db-"+n+"-c")},
+		{"its Service", r.exists(plain, n, "web-svc")},
+		{"a status", r.has(grids, n, "web", "status", "observedGeneration")},
+		{"a status", r.has(sets, n, "db", "status", "observedGeneration")},
+		{"a status", r.has(services, n, "web", "status", "observedGeneration")},
+		{"no unused template", r.lacks(grids, n, "web", "spec", "templatePool", "unused")},
+		{"no unused template", r.lacks(sets, n, "db", "spec", "templatePool", "unused")},
+		{"Events are counted", r.series},
+		{"Pods run on n1 or n2", r.pods("n1 n2", 2)},
+		{"", r.disown},
+		{"it is adopted", r.has(deployments, n, "web-"+n+"-a", "metadata", "ownerReferences")},
+		{"it is adopted", r.has(statefuls, n, "db-"+n+"-a", "metadata", "ownerReferences")},
+		{"it is adopted", r.has(plain, n, "web-svc", "metadata", "ownerReferences")},
+		{"", r.stray},
+		{"it is released", r.lacks(deployments, n, "stray", "metadata", "ownerReferences")},
+		{"it is released", r.lacks(statefuls, n, "stray", "metadata", "ownerReferences")},
+		{"it is released", r.lacks(plain, n, "stray", "metadata", "ownerReferences")},
+		{"", r.leave},
+		{"what stood on a lost unit is deleted", r.gone(deployments, n, "web-"+n+"-c")},
+		{"what stood on a lost unit is deleted", r.gone(statefuls, n, "db-"+n+"-c")},
+		{"a unit that nobody finds is deleted", r.gone(units, "", "z"+n+"n4")},
+		{"Pods leave n1", r.pods("n1", 0)},
+		{"the Service is made anew", r.headless},
+		{"the Lease is renewed", r.renewal()},
 	} {
-		if err := step(); err != nil {
+		if step.what != "" {
+			if err := r.until(step.what, step.ask); err != nil {
+				return err
+			}
+		} else if err := step.ask(); err != nil {
 			return err
 		}
 	}
-	return r.until("the Lease is renewed", r.renewal())
+	return nil
 }
 
 // disown takes the owner from a child of each kind.
@@ -328,15 +315,15 @@ func (r *tour) gone(of schema.GroupVersionResource, namespace, name string) func
 	return r.lacks(of, namespace, name, "metadata")
 }
 
-func (r *tour) field(of schema.GroupVersionResource, namespace, name, want string, path ...string) error {
-	return r.until(name+" says "+want, func() error {
+func (r *tour) says(of schema.GroupVersionResource, namespace, name, want string, path ...string) func() error {
+	return func() error {
 		o, err := r.object(of, namespace, name)
 		if err != nil {
 			return err
 		}
 		got, _, _ := unstructured.NestedString(o.Object, path...)
 		return wait.Check(got == want, "%s of %s is %q, want %q", strings.Join(path, "."), name, got, want)
-	})
+	}
 }
 
 // pods: so many of unit a's Pods run on these Nodes.
