@@ -44,24 +44,31 @@ type Options struct {
 type Cluster struct {
 	API *APIServer // the first API server
 
-	options  Options
-	ca       *authority
-	admin    pair
-	files    map[string]string // what writePKI wrote
-	etcd     *etcd
-	servers  []*APIServer
-	children []*Child // controller manager and scheduler
+	options    Options
+	ca         *authority
+	admin      pair
+	files      map[string]string // what writePKI wrote
+	kubeconfig string            // of admin
+	etcd       *etcd
+	servers    []*APIServer
+	children   []*Child        // controller manager and scheduler
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
 }
 
 // Start starts etcd and one API server, and returns when that is ready. Close ends them.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	c := &Cluster{options: o}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	err := c.issue()
 	if err == nil {
 		c.etcd, err = startEtcd(ctx, o)
 	}
 	if err == nil {
 		c.API, err = c.AddAPIServer(ctx)
+	}
+	if err == nil {
+		c.kubeconfig, err = WriteKubeconfig(o.Dir, "admin.kubeconfig", c.Admin())
 	}
 	if err != nil {
 		c.Close()
@@ -110,6 +117,7 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*APIServer, error) {
 
 // Close kills everything.
 func (c *Cluster) Close() {
+	c.cancel()
 	for _, child := range c.children {
 		child.Stop(signalKill, 0)
 	}

@@ -66,7 +66,7 @@ func TestClusterForgetsAndKeeps(t *testing.T) {
 
 func TestKubeconfigIsEnough(t *testing.T) {
 	c := ForTest(t, Options{})
-	config, err := clientcmd.BuildConfigFromFlags("", KubeconfigForTest(t, c.Admin()))
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
 	}

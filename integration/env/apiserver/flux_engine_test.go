@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -57,11 +56,7 @@ func newEngineTest(t *testing.T) *engineTest {
 	e.client, e.otherClient = DynamicForTest(t, c.Admin()), DynamicForTest(t, e.other.Admin())
 	e.server = httptest.NewServer(e)
 	t.Cleanup(e.server.Close)
-	config := KubeconfigForTest(t, c.Admin())
-	apply := exec.CommandContext(t.Context(), c.Tools().Path("kubectl"), "--kubeconfig", config, "apply", "--server-side", "-f", flux.CRDs())
-	if out, err := apply.CombinedOutput(); err != nil {
-		t.Fatalf("applying Flux's CRDs: %v: %s", err, out)
-	}
+	c.MustKubectl(t, "apply", "--server-side", "-f", flux.CRDs())
 	c.WaitForDefinitions(t)
 	if e.engine, err = c.StartFlux(wait.Usual.Context(t), flux, c.Admin(), "--requeue-dependency=1s"); err != nil {
 		t.Fatal(err)

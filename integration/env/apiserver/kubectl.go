@@ -1,4 +1,4 @@
-package nodes
+package apiserver
 
 import (
 	"bytes"
@@ -14,13 +14,12 @@ import (
 	"testing"
 )
 
+// Kubeconfig returns the path of a kubeconfig of the admin, which is Admin as it was at the start.
+func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
+
 // Kubectl runs the real kubectl as admin and returns what it wrote to standard output. An error carries
 // what it wrote to standard error.
-func (c *Cluster) Kubectl(args ...string) (string, error) { return c.kubectl(nil, args...) }
-
-func (c *Cluster) kubectl(stdin io.Reader, args ...string) (string, error) {
-	return c.KubectlIn(c.ctx, stdin, args...)
-}
+func (c *Cluster) Kubectl(args ...string) (string, error) { return c.KubectlIn(c.ctx, nil, args...) }
 
 // KubectlIn is Kubectl that ends with ctx, and reads its standard input; nil is an empty one.
 func (c *Cluster) KubectlIn(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
@@ -33,11 +32,7 @@ func (c *Cluster) KubectlIn(ctx context.Context, stdin io.Reader, args ...string
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append(os.Environ(),
 		"KUBECONFIG="+c.kubeconfig, "KUBECACHEDIR="+filepath.Join(c.Dir(), "kubectl-cache"), "HOME="+c.Dir())
-	run := cmd.Run
-	if ns := c.Namespace(); ns != nil {
-		run = func() error { return ns.Do(cmd.Run) }
-	}
-	if err := run(); err != nil {
+	if err := Within(c.Namespace(), cmd.Run); err != nil {
 		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(diag.Bytes()))
 	}
 	return out.String(), nil
@@ -56,7 +51,7 @@ func (c *Cluster) MustKubectl(t testing.TB, args ...string) string {
 // Apply applies manifests that are given as text, as `kubectl apply -f -` does.
 func (c *Cluster) Apply(t testing.TB, manifests string) {
 	t.Helper()
-	if _, err := c.kubectl(strings.NewReader(manifests), "apply", "-f", "-"); err != nil {
+	if _, err := c.KubectlIn(c.ctx, strings.NewReader(manifests), "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 }
