@@ -32,7 +32,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newMachines are Machines that end with the test.
 func newMachines(t *testing.T) *Machines {
 	t.Helper()
 	m := &Machines{}

@@ -13,7 +13,6 @@ import (
 // another one.
 var primaryAddrs = [2]netip.Addr{netip.MustParseAddr("192.168.0.11"), netip.MustParseAddr("fd00:192:168::11")}
 
-// unservedPort is a port that no Cluster serves.
 const unservedPort = 9
 
 // modeDifference is a packet for which IPVS mode does not do what iptables mode does, and
@@ -29,7 +28,6 @@ func (d modeDifference) String() string {
 		d.What, indent(d.IPTables), d.Deviation, indent(d.Want), indent(d.IPVS))
 }
 
-// modeComparison is what came out for one Cluster.
 type modeComparison struct {
 	differences []modeDifference
 	walked      int

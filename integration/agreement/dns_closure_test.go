@@ -24,7 +24,6 @@ type dnsUnits struct {
 	LastKeys    map[types.UID][]string
 }
 
-// dnsClosure is how a Service is closed.
 type dnsClosure struct {
 	keys    []string // none: only this node's endpoints count
 	ordered bool

@@ -63,7 +63,6 @@ func dnsAddr(t *rapid.T, addrs []string) string {
 
 func oneIn(t *rapid.T, n int, label string) bool { return rapid.IntRange(1, n).Draw(t, label) == n }
 
-// drawDNS draws a cluster.
 func drawDNS(t *rapid.T) dnsCluster {
 	c := dnsCluster{dnsUnits: drawDNSUnits(t)}
 	for _, name := range dnsNamespaces {

@@ -77,7 +77,6 @@ func TestNamesAgree(t *testing.T) {
 	}
 }
 
-// setFlag sets a flag of the test binary until the test ends.
 func setFlag(t *testing.T, name, value string) {
 	t.Helper()
 	before := flag.Lookup(name).Value.String()
@@ -91,7 +90,6 @@ func setFlag(t *testing.T, name, value string) {
 	})
 }
 
-// dnsCoverage is what was compared.
 type dnsCoverage struct {
 	clusters                  map[bool]int // open and closed ones
 	dropped                   int          // endpoints that closure left out

@@ -39,7 +39,6 @@ const (
 	ownSource deviation = "the node's own packets where source ranges hold its address and it has no Node"
 )
 
-// deviations are all of them.
 var deviations = [...]deviation{unknownPort, ownMasqueraded, ownRefused, strangeNodePort, fromTheWire, ownSource}
 
 // facts are what the deviations depend on. They are found out here once more and on

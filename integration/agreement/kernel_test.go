@@ -75,7 +75,6 @@ const witness = `table inet stage {
 }
 `
 
-// nft runs nft(8).
 func nft(input string, args ...string) ([]byte, error) {
 	cmd := exec.Command("nft", args...)
 	cmd.Stdin = strings.NewReader(input)

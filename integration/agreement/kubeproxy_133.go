@@ -30,7 +30,6 @@ func constructProxier(ctx context.Context, s proxierSettings) (*iptables.Proxier
 		s.detector, s.node, s.ip, nil, healthcheck.NewProxyHealthServer("", time.Hour), s.nodePortAddresses, false)
 }
 
-// setZone tells the Proxier the zone of its node.
 func setZone(p *iptables.Proxier, node, zone string) {
 	p.OnNodeAdd(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{corev1.LabelTopologyZone: zone}}})
 }

@@ -21,7 +21,6 @@ func constructProxier(ctx context.Context, s proxierSettings) (*iptables.Proxier
 		s.detector, s.node, s.ip, nil, healthcheck.NewProxyHealthServer("", time.Hour, nil), s.nodePortAddresses, false)
 }
 
-// setZone tells the Proxier the zone of its node.
 func setZone(p *iptables.Proxier, _, zone string) {
 	p.OnTopologyChange(map[string]string{corev1.LabelTopologyZone: zone})
 }

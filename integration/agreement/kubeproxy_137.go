@@ -27,7 +27,6 @@ func constructProxier(ctx context.Context, s proxierSettings) (*iptables.Proxier
 		healthcheck.NewProxyHealthServer("", time.Hour, nil), false)
 }
 
-// setZone tells the Proxier the zone of its node.
 func setZone(p *iptables.Proxier, _, zone string) {
 	p.OnTopologyChange(map[string]string{corev1.LabelTopologyZone: zone})
 }

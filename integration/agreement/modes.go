@@ -28,7 +28,6 @@ type modes struct {
 	facts facts
 }
 
-// spellModes spells a Cluster in both ways.
 func spellModes(c Cluster, o render.Options) (*modes, error) {
 	m := &modes{cluster: c, exclude: prefixes(c.Flags.IPVSExclude), ruleset: compile(c, hostOf(c), topology.Resolve)}
 	var err error

@@ -49,7 +49,6 @@ const (
 	icmp4Echo, icmp6Echo = 8, 128
 )
 
-// echoRequest is a ping on the wire.
 func echoRequest(src, dst netip.Addr, id uint16) []byte {
 	payload := make([]byte, 8)
 	proto := uint8(icmp4)

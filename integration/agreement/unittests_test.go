@@ -148,7 +148,6 @@ func (e exceptions) unmatched(all []unitCase) []exception {
 	return slices.DeleteFunc(slices.Concat(e.Deviations, e.LeftOut), func(x exception) bool { return slices.ContainsFunc(all, x.covers) })
 }
 
-// unitCount counts cases.
 type unitCount struct{ all, passed, deviating, leftOut int }
 
 func (n *unitCount) add(kind caseKind, passed bool) {
@@ -214,7 +213,6 @@ const ownNetwork = `#!/bin/sh
 exec unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$@"
 `
 
-// run runs the test files of one package.
 func (l linked) run(t *testing.T, a adapted) []unitCase {
 	t.Helper()
 	tests, err := a.testsIn(l.kubernetes)

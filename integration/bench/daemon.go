@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// daemon is one of the two programs at work.
 type daemon struct {
 	*apiserver.Child
 	proxy   proxy

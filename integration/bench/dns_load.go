@@ -164,7 +164,6 @@ func readDNSPerf(out []byte, code string) (load dnsLoad, answered float64, err e
 	return load, answered, err
 }
 
-// numberIn reads a number of what dnsperf prints.
 func numberIn(out []byte, pattern *regexp.Regexp, group int) (float64, error) {
 	match := pattern.FindSubmatch(out)
 	if match == nil {

@@ -13,7 +13,6 @@ const (
 	maxChangeServer = 2 * time.Millisecond
 )
 
-// report is a table for people.
 func (c *dnsCompare) report(results []dnsResult, facts []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n# grid-dns against CoreDNS\n\n- %s\n", strings.Join(facts, "\n- "))

@@ -55,7 +55,6 @@ const (
 `
 )
 
-// dnsServer is a server at work.
 type dnsServer struct {
 	*apiserver.Child
 	name, addr string
@@ -157,7 +156,6 @@ func (c *dnsCompare) knows(server *dnsServer, name string) error {
 	return err
 }
 
-// ask returns the addresses that a server has for a name.
 func (c *dnsCompare) ask(server *dnsServer, name string) (addrs []string, err error) {
 	err = c.node.Do(func() error {
 		conn, err := net.DialTimeout("udp", server.addr+":53", time.Second)

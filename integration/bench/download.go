@@ -194,7 +194,6 @@ func (c largeCluster) unitOf(number int) string {
 	return netns.Beijing
 }
 
-// nodeOfOtherUnit is the number of a Node of another unit.
 func (c largeCluster) nodeOfOtherUnit(i int) int {
 	for number := i % c.nodes; ; number = (number + 1) % c.nodes {
 		if number%c.units != 0 {
@@ -224,7 +223,6 @@ func (c largeCluster) addNode(ctx context.Context, w *world, number int) error {
 	return nil
 }
 
-// heartbeat is the report of a kubelet.
 func (c largeCluster) heartbeat(ctx context.Context, w *world, number int) error {
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q}]}}`,
 		time.Now().UTC().Format(time.RFC3339))

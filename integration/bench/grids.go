@@ -35,7 +35,6 @@ type manyGrids struct {
 // Grids that it reconciles at once.
 const gridWriters = 8
 
-// gridKey is the label key of all Grids.
 const gridKey = "location"
 
 // runGrids is make bench-grids.
@@ -89,7 +88,6 @@ func (m manyGrids) measure(ctx context.Context) error {
 	return nil
 }
 
-// gridFleet is the running cluster.
 type gridFleet struct {
 	manyGrids
 	*nodes.Cluster
@@ -148,7 +146,6 @@ func gridTemplate(name, image string) []byte {
 		"spec": {"containers": [{"name": "echo", "image": %[2]q, "ports": [{"containerPort": 8080}], "env": [{"name": "A", "value": "B"}]}]}}}`, name, image)
 }
 
-// phase is what one part of the benchmark took.
 type phase struct {
 	name           string
 	took           time.Duration

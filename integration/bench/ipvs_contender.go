@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// contender is a program in a mode.
 type contender struct{ name, node, mode string }
 
 // contenders begin with the one that the others are compared with.
@@ -28,7 +27,6 @@ func contenders() []contender {
 // kubeProxyVariable names the real kube-proxy, which vmexec carries into the guest.
 const kubeProxyVariable = "GRIDPROXY_KUBE_PROXY"
 
-// start starts a contender on its node.
 func (w *ipvsWorld) start(c contender) (*apiserver.Child, error) {
 	node := w.lab.Node(c.node)
 	dir := filepath.Join(w.dir, c.node)

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// ipvsSettings are the command line.
 type ipvsSettings struct {
 	services, changes, connects int
 	variant                     string

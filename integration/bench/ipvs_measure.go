@@ -12,7 +12,6 @@ import (
 	"gridproxy/integration/env/netns"
 )
 
-// ipvsResult is all that was measured of one contender.
 type ipvsResult struct {
 	contender
 	cold    time.Duration   // process started -> every Service answers

@@ -37,7 +37,6 @@ func newIPVSWorld(s ipvsSettings) (_ *ipvsWorld, err error) {
 	return w, nil
 }
 
-// seed makes the nodes and the Services.
 func (w *ipvsWorld) seed() error {
 	for _, n := range netns.NewManifests(w.dir, w.layout).Nodes {
 		if err := w.api.Put(n); err != nil {

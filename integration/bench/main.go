@@ -13,7 +13,6 @@ import (
 	"gridproxy/integration/env/apiserver"
 )
 
-// settings are the command line.
 type settings struct {
 	services []int
 	variants []apiserver.Variant
@@ -79,7 +78,6 @@ func run(args []string) int {
 	}.start(args)
 }
 
-// lists reads the flags that hold several values.
 func (s *settings) lists(services, variants string) error {
 	for _, text := range strings.Split(services, ",") {
 		n, err := strconv.Atoi(text)

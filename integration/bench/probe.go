@@ -17,7 +17,6 @@ import (
 // timed, and long enough to leave the processor to what is measured.
 type tempo struct{ pause, timeout time.Duration }
 
-// usualTempo returns the tempo on this machine.
 func usualTempo() tempo { return tempo{pause: time.Millisecond, timeout: 10 * time.Millisecond} }
 
 // connect opens a connection from the calling thread's namespace and reads the one byte that the Pod

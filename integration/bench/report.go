@@ -72,7 +72,6 @@ func figures() []figure {
 // targetServices is the size that the targets are stated for.
 const targetServices = 10000
 
-// report is the whole comparison as Markdown.
 func report(results []result, facts []string, s settings) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# gridproxy against kube-proxy %s\n\n- %s\n", apiserver.Version, strings.Join(facts, "\n- "))
@@ -190,7 +189,6 @@ func machine(ctx context.Context) []string {
 	}
 }
 
-// processor is the name of the first processor.
 func processor() string {
 	file, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -24,7 +24,6 @@ const (
 	newPod   = byte('B')
 )
 
-// pods returns the names of the Pods that send a byte.
 func pods(says byte) []string {
 	if says == oldPod {
 		return []string{"old-1", "old-2"}
@@ -32,7 +31,6 @@ func pods(says byte) []string {
 	return []string{"new-1", "new-2"}
 }
 
-// stage is a lab whose Pods answer, and a folder.
 type stage struct {
 	layout  netns.Layout
 	lab     *netns.Lab

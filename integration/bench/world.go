@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// proxy is one of the two programs.
 type proxy string
 
 const (

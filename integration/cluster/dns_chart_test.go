@@ -152,7 +152,6 @@ func (w *namesCluster) leftOfDNS(machine string) map[string][]string {
 	return left
 }
 
-// switchedOn: and back.
 func (w *namesCluster) switchedOn() {
 	w.t.Helper()
 	w.whileAsked("dns.enabled=true", fewLost, func() {

@@ -107,7 +107,6 @@ func (w *namesCluster) answerOutside() {
 	w.t.Cleanup(func() { _ = server.Shutdown() })
 }
 
-// findPods finds the clients, and the Pod of kube-dns.
 func (w *namesCluster) findPods() {
 	w.t.Helper()
 	list, err := w.Client.CoreV1().Pods("").List(w.t.Context(), metav1.ListOptions{})
@@ -168,7 +167,6 @@ func localDNS() []netip.Addr {
 // queryLimit is how long an answer may take on a busy machine.
 const queryLimit = 5 * time.Second
 
-// query asks a DNS server once.
 func query(from *netns.Namespace, network string, server netip.AddrPort, name string, qtype uint16) (*dns.Msg, error) {
 	conn, err := from.Dial(context.Background(), network, server)
 	if err != nil {

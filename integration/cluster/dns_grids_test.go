@@ -101,7 +101,6 @@ func (w *namesCluster) rolledOut(set string) {
 	w.MustKubectl(w.t, "rollout", "status", "statefulset/"+set, "--timeout=120s")
 }
 
-// address is the IPv4 address of a Pod.
 func (w *namesCluster) address(pod string) string {
 	w.t.Helper()
 	p, err := w.Client.CoreV1().Pods(metav1.NamespaceDefault).Get(w.t.Context(), pod, metav1.GetOptions{})

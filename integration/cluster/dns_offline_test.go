@@ -158,7 +158,6 @@ const (
 // daemonAndServer are the programs that can be killed.
 var daemonAndServer = []string{daemonCommand, serverCommand}
 
-// processID is that of a program on a machine.
 func (w *namesCluster) processID(machine, command string) (string, error) {
 	out, err := w.Machine(machine).Run(w.t.Context(), nil, "pgrep", "--oldest", "--full", "^"+command)
 	return strings.TrimSpace(string(out)), err

@@ -100,7 +100,6 @@ func (w *namesCluster) everyWay(machine string, e expectedName) {
 	}
 }
 
-// check asks for a name once.
 func (w *namesCluster) check(machine string, e expectedName) error {
 	got, err := w.asks(machine, e.name, e.qtype)
 	if err != nil {

@@ -89,10 +89,8 @@ func (w *installCluster) values() string {
 	return "--namespace gridproxy --set-json '" + strings.Join(w.Values(), "' --set-json '") + "'"
 }
 
-// waitFlags is how helm and kubectl wait.
 const waitFlags = "--wait --timeout 120s"
 
-// pods waits until both Deployments have all their Pods.
 func (w *installCluster) pods() {
 	w.t.Helper()
 	for _, unit := range slices.Sorted(maps.Values(where())) {

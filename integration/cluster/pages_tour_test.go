@@ -111,14 +111,12 @@ func (r *tour) follow(page string, e document.Example) {
 	}
 }
 
-// about are the deviations for a command.
 func about(c document.Command) []deviation {
 	return slices.DeleteFunc(deviations(), func(d deviation) bool {
 		return !strings.HasPrefix(c.Text, d.command) || d.replace[0] != "" && !strings.Contains(c.Text, d.replace[0])
 	})
 }
 
-// types runs a command as the table says.
 func (r *tour) types(c document.Command) (output string, err error) {
 	r.t.Helper()
 	text, machine, never := c.Text, "", ""

@@ -115,7 +115,6 @@ func (w *securityCluster) answers() {
 	}
 }
 
-// pod is the daemon's on a machine.
 func (w *securityCluster) pod(machine string) (*corev1.Pod, error) {
 	list, err := w.Client.CoreV1().Pods(chart.Namespace).List(w.t.Context(), metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/name=" + daemon, FieldSelector: "spec.nodeName=" + machine,

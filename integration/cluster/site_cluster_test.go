@@ -98,7 +98,6 @@ func newSiteCluster(t *testing.T) *siteCluster {
 	return w
 }
 
-// configure writes kube-proxy's configuration.
 func (w *siteCluster) configure() {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -112,7 +111,6 @@ func (w *siteCluster) configure() {
 	must(w.t, os.WriteFile(w.config, text, 0o600))
 }
 
-// start starts kube-proxy on one of its machines.
 func (w *siteCluster) start(s *remoteSite, machine string) error {
 	child, err := w.Machine(machine).Start(s.proxy, w.Tools().Path("kube-proxy"), "--config="+w.config, "--hostname-override="+machine, "--v=2")
 	if err != nil {

@@ -53,7 +53,6 @@ func (w *siteCluster) types(shown, machine string) string {
 	return w.operator.shell.Run(w.t, w.command(shown, machine))
 }
 
-// install installs the chart on the machines of a site.
 func (w *siteCluster) install(s *remoteSite) {
 	w.t.Helper()
 	helm, err := chart.New(w.t.Context(), os.Stderr, w.t.TempDir())

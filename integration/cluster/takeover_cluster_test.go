@@ -33,7 +33,6 @@ type migrationCluster struct {
 // grace is short, so that a Node that is away is soon known to be.
 const grace = 6 * time.Second
 
-// guide is the document that is proved.
 func guide() document.Document {
 	return document.Document{Path: "../../docs/migrate-from-kube-proxy.md"}
 }
@@ -176,7 +175,6 @@ func (w *migrationCluster) rules(machine string) string {
 
 var counters = regexp.MustCompile(`\[\d+:\d+\]|-m nfacct --nfacct-name +\S+ `)
 
-// allRules are those of all machines.
 func (w *migrationCluster) allRules() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}

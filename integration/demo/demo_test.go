@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// show plays a demo to its end, and returns what it prints.
 func show(t *testing.T, demo netns.Demo) string {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())

@@ -23,7 +23,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// machinesStage is what the demo has built so far.
 type machinesStage struct {
 	out   io.Writer
 	dir   string
@@ -75,7 +74,6 @@ func (s *machinesStage) start(ctx context.Context) error {
 	return err
 }
 
-// install applies what helm makes of the chart.
 func (s *machinesStage) install(ctx context.Context) error {
 	values := s.cluster.Values()
 	s.say("helm template gridproxy deploy/charts/gridproxy --set-json '%s' | kubectl apply", strings.Join(values, "' --set-json '"))
@@ -108,7 +106,6 @@ spec:
 // The children of the Grid, in its order of units.
 var units = []string{"beijing", "guangzhou"}
 
-// apply applies the sample and waits for its Pods.
 func (s *machinesStage) apply(ctx context.Context) error {
 	s.say("kubectl apply -f deploy/samples/stateless, and a Pod with a curl on each machine")
 	root, err := chart.Root(ctx)
@@ -226,7 +223,6 @@ func (s *machinesStage) served(ctx context.Context, clients []corev1.Pod, vip st
 	return nil
 }
 
-// quoted are words as they are typed in a shell.
 func quoted(words []string) []string {
 	all := slices.Clone(words)
 	for i, w := range all {

@@ -20,7 +20,6 @@ import (
 	"gridproxy/integration/env/wait"
 )
 
-// stage is the cluster that the demo plays on.
 type stage struct {
 	out       io.Writer
 	keep      string // where the manifests stay; "" = nowhere

@@ -47,7 +47,6 @@ func twoUnits(t *testing.T) *terminal {
 	return w
 }
 
-// call runs kubectl and returns what it prints.
 func (w *terminal) call(stdin string, args ...string) string {
 	w.Helper()
 	out, err := w.cluster.KubectlIn(w.Context(), strings.NewReader(stdin), args...)
@@ -62,7 +61,6 @@ func (w *terminal) node(name, location string) {
 	w.call(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {location: %s}}}", name, location), "apply", "-f", "-")
 }
 
-// run runs grid-controller to its end.
 func (w *terminal) run(args ...string) (out, problems string, code int) {
 	w.Helper()
 	var o, p bytes.Buffer
@@ -75,7 +73,6 @@ func (w *terminal) run(args ...string) (out, problems string, code int) {
 	return o.String(), p.String(), cmd.ProcessState.ExitCode()
 }
 
-// control runs the controller until done.
 func (w *terminal) control(done func() error) {
 	w.Helper()
 	running := w.start("run", "--kubeconfig", w.cluster.Kubeconfig(), "--leader-elect=false", "--metrics-bind-address=", "--healthz-bind-address=")
@@ -215,7 +212,6 @@ func TestDiffOfDrift(t *testing.T) {
 		"+    topologyKeys: '[\"location\"]'\n"+owner("ServiceGrid", "servicegrid-demo"), signed(out))
 }
 
-// child is one of the children, as expand prints it.
 func child(w *terminal, name string) string {
 	w.Helper()
 	units := w.file("{apiVersion: v1, kind: Node, metadata: {name: a, labels: {location: beijing}}}")

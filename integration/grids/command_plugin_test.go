@@ -32,7 +32,6 @@ func newPlugin(w *terminal) plugin {
 	return plugin{w, filepath.Dir(program.ForTest(w, program.KubectlGrid)) + ":" + os.Getenv("PATH")}
 }
 
-// grid runs kubectl grid and wants its exit code.
 func (p plugin) grid(code int, args ...string) (out, problems string) {
 	p.Helper()
 	out, problems, got := p.ask(args...)
@@ -42,7 +41,6 @@ func (p plugin) grid(code int, args ...string) (out, problems string) {
 	return out, problems
 }
 
-// ask runs kubectl grid.
 func (p plugin) ask(args ...string) (out, problems string, code int) {
 	p.Helper()
 	args = append(append([]string{"grid"}, args...), "--kubeconfig", p.cluster.Kubeconfig())

@@ -44,7 +44,6 @@ func (d *definitions) install(t *testing.T) {
 	}
 }
 
-// of is the client of a kind in the namespace default.
 func (d *definitions) of(kind string) dynamic.ResourceInterface {
 	resource := schema.GroupVersionResource{Group: "superedge.io", Version: "v1", Resource: strings.ToLower(kind) + "s"}
 	return d.client.Resource(resource).Namespace("default")

@@ -133,7 +133,6 @@ func (w *walk) request(from *netns.Namespace, service netip.AddrPort) *requests 
 	return r
 }
 
-// ended reports whether a request has failed.
 func (r *requests) ended() bool {
 	select {
 	case <-r.done:

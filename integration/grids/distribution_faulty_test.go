@@ -185,7 +185,6 @@ func (w *faultyFleet) rowTells(cluster, grid, state string, words ...string) {
 	})
 }
 
-// gone waits until clusters have no DeploymentGrid of a name.
 func (w *faultyFleet) gone(name string, from ...*site) {
 	w.t.Helper()
 	for _, s := range from {
@@ -227,7 +226,6 @@ func (w *faultyFleet) kubeconfigOf(config *rest.Config) string {
 	return string(text)
 }
 
-// command runs a command of grid-controller on the hub.
 func (w *faultyFleet) command(args ...string) {
 	w.t.Helper()
 	out, err := exec.CommandContext(w.t.Context(), w.binary, append(args, "--kubeconfig="+w.hub.Kubeconfig())...).CombinedOutput()

@@ -84,7 +84,6 @@ func (g *generator) renew(ctx context.Context, cluster string) {
 	}
 }
 
-// meta is the metadata of an object of a cluster.
 func (g *generator) meta(cluster, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: v1alpha1.NamespacePrefix + cluster, Name: name, Labels: map[string]string{v1alpha1.LabelCluster: cluster},

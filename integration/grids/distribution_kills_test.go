@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// killsEach is how often each process is killed.
 const killsEach = 5
 
 // kills: while ten changes are made, four processes are killed at random moments and started again,
@@ -128,7 +127,6 @@ func (d *distribution) changes() map[string]func() {
 	}
 }
 
-// disturb makes the changes and kills.
 func (d *distribution) disturb(random *rand.Rand) {
 	victims := map[string]func(){}
 	for _, s := range []*site{d.hub, d.west} {

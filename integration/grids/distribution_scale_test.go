@@ -255,7 +255,6 @@ func (l *large) figures() map[string]float64 {
 	return all
 }
 
-// mebibytes reads what memory returns.
 func mebibytes(text string) float64 {
 	kilo := 0.0
 	_, _ = fmt.Sscanf(text, "VmRSS %f kB", &kilo)

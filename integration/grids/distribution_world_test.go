@@ -118,7 +118,6 @@ func (d *distribution) startController(s *site) {
 	s.controller = s.GridController(d.whole, s.options)
 }
 
-// engineFiles is the installation of Flux that is shipped.
 const engineFiles = "../../deploy/federation/flux"
 
 // installEngine gives Flux the rights that are shipped, and its flags.
@@ -215,7 +214,6 @@ func pauseFor(t testing.TB, length time.Duration) {
 	}
 }
 
-// grid reads a DeploymentGrid of the namespace default.
 func (s *site) grid(ctx context.Context, name string) (*v1.DeploymentGrid, error) {
 	g := &v1.DeploymentGrid{}
 	err := s.client.Get(ctx, types.NamespacedName{Namespace: "default", Name: name}, g)

@@ -121,7 +121,6 @@ func (f *fleet) addGrids(count int, template string) {
 	f.Apply(f.t, strings.Join(all, "\n---\n"))
 }
 
-// grid reads one DeploymentGrid.
 func (f *fleet) grid(name string) (*v1.DeploymentGrid, error) {
 	g := &v1.DeploymentGrid{}
 	return g, f.client.Get(f.t.Context(), types.NamespacedName{Namespace: "default", Name: name}, g)
@@ -277,7 +276,6 @@ func (h *history) note(o any) {
 	}
 }
 
-// made is how many objects each name has had.
 func (h *history) made() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

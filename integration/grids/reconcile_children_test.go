@@ -86,7 +86,6 @@ func (w *world) expectWrites(want map[string]int) {
 	}
 }
 
-// countKinds counts writes by verb and resource.
 func countKinds(writes []nodes.Request) map[string]int {
 	kinds := map[string]int{}
 	for _, r := range writes {

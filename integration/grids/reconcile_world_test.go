@@ -138,7 +138,6 @@ func (w *world) start() {
 	})
 }
 
-// stop ends the controllers.
 func (w *world) stop() { (*w.running)() }
 
 func (w *world) now() time.Time {
@@ -185,7 +184,6 @@ func get[O client.Object](w *world, o O, name string) (O, bool) {
 	return o, true
 }
 
-// raw is an object as the API server stores it.
 func (w *world) raw(o client.Object, name string) string {
 	w.t.Helper()
 	found, ok := get(w, o, name)
@@ -279,7 +277,6 @@ func checkCondition(all []metav1.Condition, of string, status metav1.ConditionSt
 	return fmt.Errorf("the conditions are %+v", all)
 }
 
-// row is a unit's row in the status of a DeploymentGrid.
 func (w *world) row(name, value string) v1.UnitStatus {
 	w.t.Helper()
 	g, _ := get(w, &v1.DeploymentGrid{}, name)

@@ -46,7 +46,6 @@ func (w *walk) startDaemon(name string) {
 	})
 }
 
-// rules are the Service's in the kernel of a Node.
 func (w *walk) rules(node string) []string {
 	w.t.Helper()
 	save, err := w.lab.Node(node).Save(w.t.Context(), "iptables-nft-save", "-t", "nat")

@@ -69,7 +69,6 @@ func (w *witness) of(name string) life {
 	return w.seen[name]
 }
 
-// wait waits until a Deployment was seen.
 func (w *witness) wait(t *testing.T, name string) life {
 	t.Helper()
 	wait.Until(t, "Deployment "+name+" is made", func() error { return wait.Check(!w.of(name).made.IsZero(), "it was never there") })

@@ -58,7 +58,6 @@ func (b builder) run(program string, args ...string) string {
 	return string(out)
 }
 
-// with is the builder with more in its environment.
 func (b builder) with(more ...string) builder {
 	b.env = append(b.env[:len(b.env):len(b.env)], more...)
 	return b

@@ -46,7 +46,6 @@ func addLayer(t tree.Tree, r io.Reader) error {
 	}
 }
 
-// size is that of all files.
 func size(t tree.Tree) (n int) {
 	for _, e := range t {
 		n += len(e.Content)

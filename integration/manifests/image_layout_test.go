@@ -45,7 +45,6 @@ type config struct {
 	}
 }
 
-// image is one of a list.
 type image struct {
 	platform
 	config config
@@ -106,7 +105,6 @@ func (l layout) image(d descriptor) (image, error) {
 	return i, nil
 }
 
-// read reads JSON.
 func (l layout) read(d descriptor, into any) error {
 	content, err := l.blob(d)
 	if err == nil {

@@ -51,7 +51,6 @@ func (i image) starts(t *testing.T) {
 	ask([]string{"kmod version"}, "modprobe", "--version")
 }
 
-// write unpacks a tree.
 func write(t *testing.T, files tree.Tree, root string) {
 	t.Helper()
 	for _, name := range files.Names() {

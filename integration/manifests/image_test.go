@@ -38,7 +38,6 @@ func architectures() []architecture {
 	}
 }
 
-// ours are our programs.
 func ours() []string {
 	return []string{"usr/local/bin/gridproxy", "usr/local/bin/grid-controller", "usr/local/bin/grid-dns"}
 }

@@ -31,7 +31,6 @@ func read(t *testing.T, manifest string) []Right {
 	return all
 }
 
-// textOf returns the content of a file.
 func textOf(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -41,7 +40,6 @@ func textOf(t *testing.T, file string) string {
 	return string(text)
 }
 
-// without are all rights but one.
 func without(all []Right, n int) []Right { return slices.Delete(slices.Clone(all), n, n+1) }
 
 // newAccount makes a user that may do so much and nothing else, and waits until the API server knows it.

@@ -145,7 +145,6 @@ func newSite(t *testing.T, c *nodes.Cluster) *site {
 	return w
 }
 
-// endpointOf is the n-th address of the Service.
 func endpointOf(n int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 244, 9, byte(n)}), 8080)
 }
@@ -185,7 +184,6 @@ func (w *site) annotate(t *testing.T, value string) {
 	}
 }
 
-// move puts a daemon's Node into another unit.
 func (w *site) move(t *testing.T, d *daemon, unit string) {
 	t.Helper()
 	w.SetLabels(t, d.node, map[string]string{"site": unit})
@@ -205,7 +203,6 @@ func (w *site) told(ctx context.Context, d *daemon, times int32) error {
 	return fmt.Errorf("there is none among %d", len(list.Items))
 }
 
-// daemon is a gridproxy on a Node of its own.
 type daemon struct {
 	t         *testing.T
 	node      string
@@ -215,7 +212,6 @@ type daemon struct {
 	process   *netns.Process
 }
 
-// newDaemon makes the Node, the namespace and the account.
 func (w *site) newDaemon(t *testing.T, name string, rights []Right) *daemon {
 	t.Helper()
 	config, err := w.Counted(newAccount(t, w.Cluster, "daemon-"+name, rights), nil)

@@ -158,7 +158,6 @@ func documented(t *testing.T, rows [][]string) []string {
 	return all
 }
 
-// pairs are the first two cells of each row.
 func pairs(rows [][]string) []string {
 	var all []string
 	for _, row := range rows {

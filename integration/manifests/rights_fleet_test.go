@@ -51,7 +51,6 @@ func newFleetHub(t *testing.T) *fleetHub {
 	return h
 }
 
-// run runs grid-controller and returns what it writes.
 func (h *fleetHub) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, problems bytes.Buffer

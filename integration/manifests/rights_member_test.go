@@ -46,18 +46,15 @@ func TestFleetMember(t *testing.T) {
 	t.Run("leave", h.leaves)
 }
 
-// bundle is a GridBundle in a namespace.
 func bundle(namespace string) string {
 	return `{apiVersion: superedge.io/v1alpha1, kind: GridBundle, metadata: {name: b, namespace: ` + namespace + `}, spec: {digest: "sha256:0", archive: "YQ=="}}`
 }
 
-// report is a GridReport in a namespace.
 func report(namespace string) string {
 	return `{apiVersion: superedge.io/v1alpha1, kind: GridReport, metadata: {name: r, namespace: ` + namespace + `},
 spec: {format: 1, from: h/u, kind: DeploymentGrid, namespace: default, name: web}}`
 }
 
-// lease is a Lease in a namespace.
 func lease(namespace, name string) string {
 	return `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: ` + name + `, namespace: ` + namespace + `}}`
 }
@@ -146,7 +143,6 @@ func (h *fleetHub) hasExactly(t *testing.T, member kubernetes.Interface) {
 	}
 }
 
-// rules are what an account may do in a namespace.
 func rules(t *testing.T, account kubernetes.Interface, namespace string) []string {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}

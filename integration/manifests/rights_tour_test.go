@@ -75,7 +75,6 @@ func (r *tour) prepare() {
 	r.Apply(r.t, strings.NewReplacer("NAME", r.name, "TEMPLATE", template, "TAKEN", strings.Replace(template, "web", "taken", 1)).Replace(world))
 }
 
-// template is of Pods.
 const template = `{metadata: {labels: {app: web}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: echo, image: "echo:1"}]}}`
 
 // world are three units under one key, one more for every Node, which a group finds, and a Grid of

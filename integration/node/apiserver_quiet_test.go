@@ -64,7 +64,6 @@ func (w *watchedCluster) taint(node string) {
 	must(w.t, err)
 }
 
-// setLocation writes label location of a Node.
 func (w *watchedCluster) setLocation(node, value string) {
 	w.t.Helper()
 	object, err := w.api.CoreV1().Nodes().Get(w.ctx, node, metav1.GetOptions{})

@@ -75,7 +75,6 @@ func TestRebootWhileCutOff(t *testing.T) {
 	}
 }
 
-// flags are those that this test adds.
 func (w *cutOffNode) flags(more ...string) []string {
 	return append([]string{"--cluster-cidr", netns.ClusterCIDRs(), "--state-dir", w.stateDir}, more...)
 }
@@ -127,7 +126,6 @@ func (w *cutOffNode) withoutState() {
 	<-w.daemon.Done()
 }
 
-// fetch asks web once.
 func (w *cutOffNode) fetch() (netns.Answer, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, time.Second)
 	defer cancel()

@@ -29,7 +29,6 @@ func inGuest() bool { return os.Getenv("GRIDPROXY_GUEST") != "" }
 // elsewhere is a Node of another unit, which has no namespace here.
 const elsewhere = "gz-2"
 
-// portDNS is where DNS servers answer.
 const portDNS = 53
 
 // The addresses of the cluster's DNS, and of grid-dns.
@@ -58,7 +57,6 @@ type dnsNode struct {
 	namespaces []*netns.Namespace // of the node and of its Pods
 }
 
-// dnsPrograms are the paths of the programs.
 type dnsPrograms struct{ gridproxy, gridDNS string }
 
 func buildDNSPrograms(t testing.TB) dnsPrograms {
@@ -149,7 +147,6 @@ func (d *dnsNode) run(flags ...string) {
 	d.runWithout(append([]string{"--local-dns", "--names-socket", d.socket()}, flags...)...)
 }
 
-// runWithout starts the daemon without DNS.
 func (d *dnsNode) runWithout(flags ...string) {
 	d.t.Helper()
 	mode := "iptables"

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// operatedNode is a node with a daemon.
 type operatedNode struct {
 	labCluster
 	binary  string

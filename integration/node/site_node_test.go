@@ -61,7 +61,6 @@ func (n *siteNode) stateFile() string { return filepath.Join(n.stateDir, "state"
 // finds nothing again.
 const reconnectGrace = "5s"
 
-// start starts the daemon.
 func (n *siteNode) start() {
 	n.sites.t.Helper()
 	var err error
@@ -96,7 +95,6 @@ func (n *siteNode) reboot(kill bool) {
 	n.start()
 }
 
-// move sets a label of the Node.
 func (n *siteNode) move(key, value string) {
 	n.sites.t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)

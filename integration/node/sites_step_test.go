@@ -107,7 +107,6 @@ func (s *sites) service(name string) *corev1.Service {
 	}
 }
 
-// create makes a Service with random endpoints.
 func (s *sites) create(name string) {
 	s.t.Helper()
 	_, err := s.api.CoreV1().Services("default").Create(s.ctx, s.service(name), metav1.CreateOptions{})

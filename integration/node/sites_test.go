@@ -128,7 +128,6 @@ func (s *sites) setLink(n *siteNode, do string, refused bool) {
 	}
 }
 
-// returnLinks gives those links back that are due.
 func (s *sites) returnLinks(now time.Time) {
 	s.t.Helper()
 	for _, n := range s.nodes {
@@ -157,7 +156,6 @@ func (s *sites) known() knownCluster {
 	return c
 }
 
-// check checks every Node.
 func (s *sites) check(after string) {
 	s.t.Helper()
 	now := s.known()

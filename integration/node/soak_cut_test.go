@@ -51,7 +51,6 @@ func (s *soak) changeMany() {
 	s.label("gz-2", []string{"beijing", "guangzhou"}[s.random.IntN(2)])
 }
 
-// label moves a Node to a unit.
 func (s *soak) label(node, unit string) {
 	s.t.Helper()
 	s.patch("node", node, map[string]any{"metadata": map[string]any{"labels": map[string]any{"location": unit}}})

@@ -71,7 +71,6 @@ type fault struct {
 	whileIt func(s *soak)
 }
 
-// faults are the faults of a round, in order.
 func faults() []fault {
 	program := func(name, way string) func(*soak) func() {
 		return func(s *soak) func() {

@@ -70,7 +70,6 @@ func TestSoak(t *testing.T) {
 	s.cutOff(t, length/3)
 }
 
-// soak is one run.
 type soak struct {
 	*operatedNode
 	tools   *tools
@@ -108,7 +107,6 @@ func (s *soak) attack(t *testing.T, name string, make func(*soak)) {
 	s.wantClean(t, name+", removed")
 }
 
-// change changes one Service or its endpoints.
 func (s *soak) change() {
 	name := fmt.Sprintf("web-%d", s.random.IntN(soakNames))
 	switch s.random.IntN(4) {
@@ -149,7 +147,6 @@ func (s *soak) wantClean(t *testing.T, after string) {
 	}
 }
 
-// removeHostile removes every object that hostile made.
 func (s *soak) removeHostile() {
 	s.t.Helper()
 	hostile := metav1.ListOptions{LabelSelector: "soak=hostile"}

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// usage is what a daemon holds.
 type usage struct {
 	heap       float64 // bytes in use, garbage included
 	goroutines float64
@@ -21,7 +20,6 @@ func (u usage) String() string {
 	return fmt.Sprintf("%.1f MiB of heap, %.0f goroutines, %.0f open files", u.heap/(1<<20), u.goroutines, u.files)
 }
 
-// usage asks the daemon's metrics.
 func (s *soak) usage(t *testing.T) usage {
 	t.Helper()
 	page, err := s.node.Get(s.ctx, metrics, "/metrics")

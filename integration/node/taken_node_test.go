@@ -131,7 +131,6 @@ func (w *takenNode) save(family string) string {
 	return all.String()
 }
 
-// saves are both families' tables.
 func (w *takenNode) saves() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}

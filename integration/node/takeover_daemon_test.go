@@ -56,7 +56,6 @@ func (w *takenNode) run(binary string, tools counters) {
 	w.ready(daemon, 10256)
 }
 
-// ready waits until a daemon says at its port that it is.
 func (w *takenNode) ready(daemon *apiserver.Child, port uint16) {
 	w.t.Helper()
 	healthz := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)

@@ -217,7 +217,6 @@ func (r *running) taints(node, want string) {
 	})
 }
 
-// unlike returns an error unless both texts are equal.
 func unlike(got, want string) error {
 	return wait.Check(got == want, "got %q, want %q", got, want)
 }

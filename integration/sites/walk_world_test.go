@@ -73,7 +73,6 @@ func (w *walk) others(node string, also ...string) string {
 	return strings.Join(append([]string{""}, out...), " ")
 }
 
-// get is what kubectl says of one object by a JSONPath.
 func (w *walk) get(what, path string) string {
 	w.t.Helper()
 	return w.MustKubectl(w.t, "get", what, "-o", "jsonpath="+path)

@@ -87,7 +87,6 @@ const (
 	upgradeTests     = "^(TestController|TestDaemon|TestTaintsOfUnits)$"
 )
 
-// nodeSuites returns the suites of the node daemon.
 func nodeSuites() []Suite {
 	return []Suite{
 		{
@@ -187,7 +186,6 @@ func ipvsPackets(name string, tier Tier, usual time.Duration, kernel, proves str
 	}, kernel)
 }
 
-// ipvsClosed returns the suite of ipvsClosure.
 func ipvsClosed() Suite {
 	s := ipvsPackets("ipvs-closure", Core, minutes(3, 30), "6.1",
 		"Real packets through virtual servers: closure, also of an empty unit, restarts, tampering.")

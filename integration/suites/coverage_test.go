@@ -11,7 +11,6 @@ import (
 	"testing"
 )
 
-// test is a test function of this repository.
 type test struct {
 	module string // folder of its module; "" = the main module
 	folder string // of its package, relative to the module
@@ -73,7 +72,6 @@ func (s Suite) tests(x test) bool {
 	return s.Module == x.module && s.hasPackage(path.Join(x.module, x.folder))
 }
 
-// testsOf reads all tests and fuzz targets from the sources.
 func testsOf(t *testing.T) []test {
 	t.Helper()
 	var all []test
@@ -92,7 +90,6 @@ func testsOf(t *testing.T) []test {
 	return all
 }
 
-// place finds the module of a folder.
 func place(folder string) (module, inside string) {
 	for module = folder; module != root; module = filepath.Dir(module) {
 		if _, err := os.Stat(filepath.Join(module, "go.mod")); err == nil {

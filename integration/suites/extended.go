@@ -11,7 +11,6 @@ func extended() []Suite {
 		machineSuites(), siteSuites(), ipvsSuites(), otherSuites())
 }
 
-// onGrids returns a suite of Grids on a real control plane.
 func onGrids(name, run, proves string, usual time.Duration) Suite {
 	return Suite{
 		Name: name, Tier: Extended, Usual: usual, Load: 90, Proves: proves,
@@ -22,7 +21,6 @@ func onGrids(name, run, proves string, usual time.Duration) Suite {
 	}
 }
 
-// gridSuites returns the suites of the Grids of one cluster.
 func gridSuites() []Suite {
 	const faults, scale = "^(TestGridFaults|TestLeaderKilledAtEachStep)$", "^TestGridScale$"
 	reconcile := onGrids("grids-reconcile", "",

@@ -14,7 +14,6 @@ import (
 // root is the root of the repository, seen from this folder.
 const root = "../.."
 
-// readFile returns the text of a file of the repository.
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, name))

@@ -49,7 +49,6 @@ func lacks() []Skip {
 	}
 }
 
-// fuzz returns the fuzz targets.
 func fuzz() []Suite {
 	row := func(name, proves, pkg, target string) Suite {
 		return Suite{

@@ -63,7 +63,6 @@ func (w *storedGroups) must(err error) {
 	}
 }
 
-// fixture is the definition of NodeGroups in a file.
 func (w *storedGroups) fixture(name string) *apiext.CustomResourceDefinition {
 	w.Helper()
 	text, err := os.ReadFile("testdata/" + name)

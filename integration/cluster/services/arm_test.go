@@ -95,7 +95,6 @@ func (a *arm) refuseAlways(t testing.TB) {
 	}
 }
 
-// shareNamespace makes the Pods that scenarios share.
 func (a *arm) shareNamespace(t testing.TB) {
 	t.Helper()
 	_, err := a.Client.CoreV1().Namespaces().Create(t.Context(),

@@ -84,7 +84,6 @@ func ask(ctx context.Context, network string, from *netns.Namespace, to netip.Ad
 	return strings.TrimSpace(string(page.Text)), err
 }
 
-// askOn sends one datagram and waits for the answer.
 func askOn(ctx context.Context, conn net.Conn, question string) (string, error) {
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
@@ -193,7 +192,6 @@ func (w *world) fails(how, network string, from *netns.Namespace, to []netip.Add
 	})
 }
 
-// askWithin is ask with a deadline of its own.
 func (w *world) askWithin(d time.Duration, network string, from *netns.Namespace, to netip.AddrPort) (string, error) {
 	ctx, cancel := context.WithTimeout(w.Context(), d)
 	defer cancel()

@@ -185,7 +185,6 @@ func otherEnd(server *net.TCPListener, client net.Addr, deadline time.Time) (net
 	}
 }
 
-// pingPong sends a byte there and back.
 func pingPong(a, b net.Conn) error {
 	buf := make([]byte, 1)
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {

@@ -14,7 +14,6 @@ import (
 
 // The granular checks: one kind of client, one protocol, one family, and every address of a Service.
 
-// frontends are all addresses of one family.
 func (w *world) frontends(f netns.Family, s *corev1.Service) []netip.AddrPort {
 	p := s.Spec.Ports[0]
 	return only(f, append(vips(s, p.Port), w.nodePorts(s, p.Name, bj, gz)...))

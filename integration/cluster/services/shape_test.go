@@ -32,7 +32,6 @@ func ports(all ...corev1.ServicePort) func(*corev1.Service) {
 
 func nodePort(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }
 
-// setEnv sets a variable of a Pod's first container.
 func setEnv(p *corev1.Pod, name, value string) {
 	c := &p.Spec.Containers[0]
 	c.Env = slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return e.Name == name })

@@ -6,13 +6,11 @@ import (
 	"time"
 )
 
-// result is what became of a scenario with one proxy.
 type result struct {
 	verdict, why string
 	took         time.Duration
 }
 
-// table shows the proxies side by side.
 func table(names []string, proxies []string, results map[string]map[string]result) string {
 	width := 0
 	for _, name := range names {

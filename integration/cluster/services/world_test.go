@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// namespace is where everything is.
 const namespace = "echo"
 
 // The machines, each in a zone of its own.
@@ -69,7 +68,6 @@ func (w *world) create(s *corev1.Service) *corev1.Service {
 	return made
 }
 
-// update changes a Service.
 func (w *world) update(s *corev1.Service, change func(*corev1.Service)) *corev1.Service {
 	w.Helper()
 	return w.write(s, change, func(now *corev1.Service) (*corev1.Service, error) {
@@ -201,7 +199,6 @@ func (w *world) kill(name string) {
 	w.must(w.Client.CoreV1().Pods(namespace).Delete(w.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 }
 
-// inside is the network of a Pod.
 func (w *world) inside(name string) *netns.Namespace {
 	w.Helper()
 	w.running(name)
@@ -210,7 +207,6 @@ func (w *world) inside(name string) *netns.Namespace {
 	return ns
 }
 
-// host is the network of a machine.
 func (w *world) host(node string) *netns.Namespace { return w.Machine(node).Namespace }
 
 // tidy removes what the scenario made, and waits for nothing.
@@ -232,12 +228,10 @@ func (w *world) tidy(ctx context.Context) {
 	}
 }
 
-// port is a port of a Service.
 func port(name string, p corev1.Protocol, number, target int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: name, Protocol: p, Port: number, TargetPort: intstr.FromInt32(target)}
 }
 
-// addrOf is a Pod's address of a family.
 func addrOf(p *corev1.Pod, f netns.Family) netip.Addr {
 	for _, ip := range p.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil && f.Has(a) {

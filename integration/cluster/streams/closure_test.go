@@ -53,7 +53,6 @@ func (w *world) rows(service string) []row {
 	return all
 }
 
-// ask asks a Service from everywhere.
 func (w *world) ask(service string) []row {
 	w.t.Helper()
 	all := w.rows(service)

@@ -71,7 +71,6 @@ func (w *world) uninstall() {
 	w.note("way back: %s from `kubectl apply` until the rules of all four machines are kube-proxy's", time.Since(begin).Round(10*time.Millisecond))
 }
 
-// gone waits until there are no more Pods with a label.
 func (w *world) gone(namespace, selector string) {
 	w.t.Helper()
 	wait.Until(w.t, "the Pods with "+selector+" are gone", func() error {
@@ -84,7 +83,6 @@ func (w *world) gone(namespace, selector string) {
 // 0.
 func (w *world) pid(machine, name string) int { return process(w.Machine(machine).Namespace, name) }
 
-// process is the process of a name in a network.
 func process(at *netns.Namespace, name string) int {
 	var network string
 	err := at.Do(func() (err error) {

@@ -111,7 +111,6 @@ func (w *world) backends(on ...string) []string {
 	return names
 }
 
-// vip is a Service's cluster IP of a family, with its port.
 func (w *world) vip(service string, f netns.Family) netip.AddrPort {
 	w.t.Helper()
 	s := w.service(service)
@@ -124,7 +123,6 @@ func (w *world) vip(service string, f netns.Family) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// familiesOf are the families of a Service.
 func (w *world) familiesOf(service string) []netns.Family {
 	w.t.Helper()
 	var all []netns.Family
@@ -134,7 +132,6 @@ func (w *world) familiesOf(service string) []netns.Family {
 	return all
 }
 
-// nodePort is a Service's NodePort at a machine.
 func (w *world) nodePort(service, machine string, f netns.Family) netip.AddrPort {
 	w.t.Helper()
 	return netip.AddrPortFrom(w.Machine(machine).Namespace.Addr(f), uint16(w.service(service).Spec.Ports[0].NodePort))
@@ -173,7 +170,6 @@ func (w *world) run(machine, script string) (string, error) {
 	return string(out), err
 }
 
-// tool is a machine's iptables for a family.
 func tool(machine string, f netns.Family) string {
 	name := "iptables"
 	if f == netns.IPv6 {
@@ -182,7 +178,6 @@ func tool(machine string, f netns.Family) string {
 	return name + "-" + string(variants[machine])
 }
 
-// nat is what a machine's table nat holds.
 func (w *world) nat(machine string, f netns.Family) (string, error) {
 	return w.run(machine, tool(machine, f)+"-save -t nat")
 }

@@ -349,7 +349,6 @@ func touchEvent() *corev1.Event {
 	}
 }
 
-// firstEventIsGone reads one event of a watch.
 func firstEventIsGone(stream io.Reader) bool {
 	var event struct {
 		Type   string

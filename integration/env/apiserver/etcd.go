@@ -54,7 +54,6 @@ func startEtcd(ctx context.Context, o Options) (*etcd, error) {
 	return e, nil
 }
 
-// dataDir is where etcd keeps everything.
 func dataDir(o Options) string { return filepath.Join(o.Dir, "etcd") }
 
 // revision is the current revision of the store, which is what Kubernetes shows as resourceVersion.
@@ -70,7 +69,6 @@ func (e *etcd) revision(ctx context.Context) (int64, error) {
 	return strconv.ParseInt(answer.Header.Revision, 10, 64)
 }
 
-// compact forgets every revision before the given one.
 func (e *etcd) compact(ctx context.Context, revision int64) error {
 	request := map[string]any{"revision": strconv.FormatInt(revision, 10), "physical": true}
 	return e.call(ctx, "/v3/kv/compaction", request, &struct{}{})

@@ -107,7 +107,6 @@ func copyFluxCRDs(ctx context.Context, source, dir string) error {
 	return nil
 }
 
-// goModule is what the go command says of a module.
 type goModule struct{ Dir, Version string }
 
 // module runs the go command in a folder and reads the module that it prints.

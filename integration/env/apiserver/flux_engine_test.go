@@ -75,7 +75,6 @@ func (e *engineTest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // the engine asks again
 }
 
-// object is a ConfigMap with one value.
 func object(name, value string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"default"},"data":{"key":%q}}`, name, value)
 }
@@ -108,7 +107,6 @@ func (e *engineTest) store(t *testing.T, objects ...string) string {
 	return digest
 }
 
-// publish describes an archive of objects to Flux.
 func (e *engineTest) publish(t *testing.T, name string, objects ...string) {
 	t.Helper()
 	digest := e.store(t, objects...)
@@ -215,7 +213,6 @@ func (e *engineTest) readiness(t *testing.T, name string) string {
 	return ""
 }
 
-// values are what ConfigMaps hold, by their names.
 type values map[string]string
 
 const absent = "(absent)"

@@ -53,7 +53,6 @@ func newAuthority() (*authority, error) {
 	return &authority{cert: cert, key: key}, nil
 }
 
-// pem is the authority's own certificate.
 func (a *authority) pem() []byte { return encode("CERTIFICATE", a.cert.Raw) }
 
 // client issues a certificate for a user; groups become its organisations, as Kubernetes reads them.
@@ -67,7 +66,6 @@ func (a *authority) client(user string, groups ...string) (pair, error) {
 	return a.sign(template)
 }
 
-// server issues a certificate for names and addresses.
 func (a *authority) server(names []string, addrs []netip.Addr) (pair, error) {
 	template, err := certificate("kube-apiserver")
 	if err != nil {

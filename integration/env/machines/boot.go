@@ -27,7 +27,6 @@ type bootService struct {
 	Log          string
 }
 
-// write writes it.
 func (c bootConfig) write(path string) error {
 	content, err := json.MarshalIndent(c, "", " ")
 	if err != nil {

@@ -291,7 +291,6 @@ type Renderer interface {
 	Template(ctx context.Context, values ...string) (string, error)
 }
 
-// chartNamespace is what the chart is installed in.
 const chartNamespace = "gridproxy"
 
 // Install applies what helm makes of the chart for this cluster, with some further values, each

@@ -133,7 +133,6 @@ func address(ns *netns.Namespace, name string, addrs []netip.Addr) error {
 	return nil
 }
 
-// route sends a range through a neighbour.
 func route(ns *netns.Namespace, dst netip.Prefix, via netip.Addr) error {
 	r := &netlink.Route{
 		Dst: &net.IPNet{IP: dst.Addr().AsSlice(), Mask: net.CIDRMask(dst.Bits(), dst.Addr().BitLen())},

@@ -58,7 +58,6 @@ func (m *Machine) log(process string) string {
 
 func (m *Machine) kubeconfig() string { return filepath.Join(m.dir, "kubelet.kubeconfig") }
 
-// boot plugs the machine in and starts its pid 1.
 func (m *Machine) boot() error {
 	config, err := m.configure()
 	if err != nil {
@@ -127,7 +126,6 @@ func (m *Machine) configure() (string, error) {
 // ctrImport are the arguments of ctr before the path of an image.
 var ctrImport = []string{"--address=" + socket, "--namespace=k8s.io", "images", "import"}
 
-// off ends the machine, if it runs.
 func (m *Machine) off() error {
 	if m.Namespace == nil {
 		return nil

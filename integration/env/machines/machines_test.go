@@ -48,7 +48,6 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// servers is one echo server on each machine.
 const servers = `apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: echo, namespace: default}
@@ -66,7 +65,6 @@ spec:
         - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
 `
 
-// podOn is the server on a machine.
 func podOn(ctx context.Context, c *Cluster, m *Machine) (*corev1.Pod, error) {
 	pods, err := c.Client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{
 		LabelSelector: "app=echo", FieldSelector: "spec.nodeName=" + m.Name,

@@ -231,7 +231,6 @@ func (c collection) bookmark(q query, version int) any {
 	}}
 }
 
-// query is what a client asks for.
 type query struct {
 	watch, initial, partial bool
 	version                 int

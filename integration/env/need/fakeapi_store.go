@@ -24,7 +24,6 @@ type FakeObject interface {
 	GetObjectKind() schema.ObjectKind
 }
 
-// stored is one version of an object.
 type stored struct {
 	key    string
 	labels labels.Set
@@ -33,7 +32,6 @@ type stored struct {
 	meta   json.RawMessage // as PartialObjectMetadata
 }
 
-// event is one change of a collection.
 type event struct {
 	version int
 	kind    watch.EventType
@@ -54,7 +52,6 @@ func newStore() *store {
 	return &store{current: map[string][]stored{}, log: map[string][]event{}, more: make(chan struct{})}
 }
 
-// put adds an object or replaces it.
 func (s *store) put(o FakeObject) error {
 	resource, gvk, own, err := kindOf(o)
 	if err != nil {
@@ -109,7 +106,6 @@ func (s *store) happened(resource string, e event) {
 	s.more = make(chan struct{})
 }
 
-// list is a collection as it is, and its version.
 func (s *store) list(resource string) ([]stored, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,6 @@ func ParseAnswer(text string) (Answer, error) {
 	return Answer{Node: parts[0], Pod: parts[1], Client: client}, nil
 }
 
-// echo starts the servers of a Pod.
 func echo(p *Pod) ([]io.Closer, error) {
 	var stream net.Listener
 	var datagrams net.PacketConn
@@ -70,7 +69,6 @@ func echoHTTP(p *Pod) http.Handler {
 	})
 }
 
-// echoUDP answers each datagram, until conn is closed.
 func echoUDP(p *Pod, conn net.PacketConn) {
 	buf := make([]byte, 1500)
 	for {

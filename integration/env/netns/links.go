@@ -108,7 +108,6 @@ func (l *Lab) connectNodes() error {
 	return nil
 }
 
-// attach connects a Pod to its node.
 func (n *Node) attach(p *Pod, addr mac) error {
 	gateway := macOf(gatewayMAC, n.veth)
 	veth := &netlink.Veth{
@@ -227,7 +226,6 @@ func FamilyOf(a netip.Addr) Family {
 	return IPv6
 }
 
-// waitForLinks returns once every link carries packets.
 func (l *Lab) waitForLinks(ctx context.Context) error {
 	return wait.For(ctx, func(context.Context) error {
 		for _, n := range l.namespaces() {

@@ -89,7 +89,6 @@ func (c *Count) note(r Request) bool {
 	return c.left > 0
 }
 
-// isHalted reports whether no request goes through.
 func (c *Count) isHalted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

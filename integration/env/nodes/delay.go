@@ -26,7 +26,6 @@ type delay struct {
 	random *rand.Rand
 }
 
-// isDelayed reports whether writes are to be held.
 func isDelayed() bool { return os.Getenv(envDelay) != "" }
 
 // newDelay reads the switch, and prints the seed. Without the switch it holds nothing.

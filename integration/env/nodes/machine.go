@@ -30,7 +30,6 @@ type Node struct {
 	PodCIDRs []netip.Prefix
 }
 
-// machine is what a kubelet knows of its Node.
 type machine struct {
 	addrs     []netip.Addr
 	addresses *pool

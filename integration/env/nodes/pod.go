@@ -58,7 +58,6 @@ func (k *Kubelets) end(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// start reports the Pod as running and ready.
 func (k *Kubelets) start(ctx context.Context, pod *corev1.Pod, m *machine) error {
 	addrs, err := k.addrsOf(pod, m)
 	if err != nil {

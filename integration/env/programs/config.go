@@ -26,7 +26,6 @@ type bootConfig struct {
 	Socket, Kubeconfig string
 }
 
-// service is a program that is started again when it ends.
 type service struct {
 	Path, Called string
 	Args         []string
@@ -41,7 +40,6 @@ type cgroup struct {
 	Options string // of the mount: the controllers of the hierarchy
 }
 
-// readConfig reads a bootConfig from a file.
 func readConfig(path string) (bootConfig, error) {
 	var c bootConfig
 	content, err := os.ReadFile(path)

@@ -18,7 +18,6 @@ import (
 // datagram is how long a message over UDP or SCTP can be.
 const datagram = 64 << 10
 
-// server answers who it is and who asks.
 type server struct {
 	node, pod, namespace, ip string
 	unready                  atomic.Bool

@@ -56,7 +56,6 @@ func (c *Client) open(w Way) (*Dialogue, string, error) {
 	return d, pod, err
 }
 
-// connect opens a connection from a port of the Client's.
 func (c *Client) connect(ctx context.Context, w Way) (*Dialogue, error) {
 	port, err := c.ports().take(ctx)
 	if err != nil {

@@ -40,7 +40,6 @@ type keptPlace struct {
 	number int
 }
 
-// exchange sends a query and returns its answer.
 type exchange func(query *dns.Msg) (*dns.Msg, error)
 
 // Once asks once, on a socket of its own.
@@ -75,7 +74,6 @@ func dialDNS(w Way) (*net.UDPConn, error) {
 	return net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(w.To))
 }
 
-// ask sends a query and judges its answer.
 func (q *DNS) ask(w Way, do exchange) Question {
 	answer, err := do(new(dns.Msg).SetQuestion(q.Name, dns.TypeA))
 	switch {

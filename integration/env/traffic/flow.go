@@ -30,7 +30,6 @@ type Flow struct {
 	err   error // why it was lost
 }
 
-// question is one that a Flow asked.
 type question struct {
 	begin time.Time
 	took  time.Duration

@@ -140,7 +140,6 @@ func (a *Archive) write(b []byte) {
 	}
 }
 
-// pad fills up to a multiple of four bytes.
 func (a *Archive) pad() { a.write(make([]byte, (4-a.offset%4)%4)) }
 
 func (a *Archive) fail(err error) {

@@ -65,7 +65,6 @@ func runGuestMain() error {
 	return nil
 }
 
-// mount mounts what a program expects on any Linux.
 func mount() error {
 	for _, m := range [...]struct{ kind, at, options string }{
 		{"proc", "/proc", ""},

@@ -11,7 +11,6 @@ import (
 // guestConfigPath is where the first process looks for its guestConfig.
 const guestConfigPath = "/vmexec.json"
 
-// guestConfig is what the host tells the guest.
 type guestConfig struct {
 	Args []string // the program's absolute path, then its arguments
 	Dir  string   // the folder that it starts in
@@ -22,7 +21,6 @@ type guestConfig struct {
 	Mark string
 }
 
-// readGuestConfig reads the file at guestConfigPath.
 func readGuestConfig() (guestConfig, error) {
 	b, err := os.ReadFile(guestConfigPath)
 	if err != nil {

@@ -73,7 +73,6 @@ func newestCached(cache, series string) (Kernel, bool) {
 	return Kernel{}, false
 }
 
-// openKernel finds the parts of an unpacked package.
 func openKernel(dir string) (Kernel, error) {
 	images, _ := filepath.Glob(filepath.Join(dir, "boot", "vmlinuz-*"))
 	if len(images) != 1 {

@@ -15,7 +15,6 @@ import (
 	"time"
 )
 
-// qemu is what runs a machine.
 const qemu = "qemu-system-x86_64"
 
 // Machine is a machine that has not been started.

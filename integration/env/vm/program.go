@@ -64,7 +64,6 @@ func runGuest(ctx context.Context, series string, m Machine, args []string) (int
 	return m.Run(ctx, os.Stdout)
 }
 
-// newConfig returns the configuration of the guest.
 func newConfig(k Kernel, args []string) (guestConfig, error) {
 	binary, err := filepath.Abs(args[0])
 	if err == nil {

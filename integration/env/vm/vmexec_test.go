@@ -200,7 +200,6 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// children are the processes whose parent is pid.
 func children(t *testing.T, pid int) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")

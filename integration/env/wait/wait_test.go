@@ -123,7 +123,6 @@ func TestWritten(t *testing.T) {
 	})
 }
 
-// recorder keeps the text of a failure.
 type recorder struct {
 	testing.TB
 	text string

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// alertTests is a file for `promtool test rules`.
 const alertTests = "testdata/alerts.yaml"
 
 // TestAlertsFire: promtool has each alert fire when it should, and not otherwise. Of the

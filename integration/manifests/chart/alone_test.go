@@ -18,7 +18,6 @@ import (
 // kubeletConfig is how the daemon reaches the API server where it has no account.
 const kubeletConfig = "--kubeconfig=/etc/kubernetes/kubelet.conf"
 
-// staticPod is the manifest for the kubelet.
 func staticPod(t *testing.T) corev1.Pod {
 	t.Helper()
 	var pod corev1.Pod
@@ -69,7 +68,6 @@ func TestStaticPod(t *testing.T) {
 	}
 }
 
-// systemdUnit is the file of the unit.
 const systemdUnit = folder + "/site-alone/gridproxy.service"
 
 // TestUnitIsVerified: systemd finds nothing wrong with the unit, and something with an altered one.

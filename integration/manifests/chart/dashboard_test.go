@@ -63,7 +63,6 @@ func rows(d grafanaBoard) []boardRow {
 	return all
 }
 
-// queries are those of a panel.
 func queries(t *testing.T, p dashboard.Panel) []prometheus.Dataquery {
 	t.Helper()
 	var all []prometheus.Dataquery

@@ -93,7 +93,6 @@ func isInstallation(t *testing.T, all, version, source string) {
 	}
 }
 
-// isController checks the Deployment of kustomize-controller.
 func isController(t *testing.T, document, version, source string) {
 	t.Helper()
 	var d appsv1.Deployment
@@ -142,7 +141,6 @@ func isModest(t *testing.T, document string) {
 	}
 }
 
-// module is where the source of a module is.
 type module struct{ Dir, Version string }
 
 // download finds a module of fluxModules, and fetches it if it is not there.
@@ -182,13 +180,11 @@ func release(program, version, what string) string {
 	return fmt.Sprintf("https://github.com/fluxcd/%s/releases/download/%s/%s.%s.yaml", program, version, program, what)
 }
 
-// build runs kubectl kustomize.
 func build(t *testing.T, kubectl, dir string) string {
 	t.Helper()
 	return output(t, exec.CommandContext(t.Context(), kubectl, "kustomize", dir))
 }
 
-// output is what a command writes to standard output.
 func output(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	var out, problems bytes.Buffer

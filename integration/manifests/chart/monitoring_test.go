@@ -90,13 +90,11 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
-// alertRule is a rule of a PrometheusRule.
 type alertRule struct {
 	Alert, Expr, For    string
 	Labels, Annotations map[string]string
 }
 
-// alertRules are the rules of the chart's PrometheusRule.
 func alertRules(t *testing.T, all map[string]unstructured.Unstructured) []alertRule {
 	t.Helper()
 	text, err := yaml.Marshal(at(t, all["PrometheusRule/gridproxy"], "spec"))

@@ -87,7 +87,6 @@ func unreleased(text string) string {
 	}), "")
 }
 
-// marked puts a remark beside each placeholder.
 func marked(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -103,7 +103,6 @@ func TestReadmesOfIntegration(t *testing.T) {
 	}
 }
 
-// hasTests says whether a group has tests.
 func hasTests(t *testing.T, group string) bool {
 	t.Helper()
 	return slices.ContainsFunc(foldersOf(t, group), func(folder string) bool { return len(testsIn(t, folder)) > 0 })

@@ -11,7 +11,6 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// call is a command on a page.
 type call struct {
 	line  int
 	words []string

@@ -100,7 +100,6 @@ func TestPagesWithFaults(t *testing.T) {
 	}
 }
 
-// findings are all that is wrong, by pages.
 func (s *site) findings() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(s.pages)) {

@@ -62,7 +62,6 @@ func (c *cluster) removeLast() {
 	c.snapshot.Slices = c.snapshot.Slices[:len(c.snapshot.Slices)-len(families)]
 }
 
-// move gives a Service other endpoints.
 func (c *cluster) move(number, generation int) {
 	c.snapshot.Slices = slices.Clone(c.snapshot.Slices)
 	for i, family := range families {

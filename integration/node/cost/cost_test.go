@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// cost is what one change took.
 type cost struct {
 	Messages ipvs.Messages
 	Restores []string // what was restored, without comments: chains of over 1,000 endpoints have fewer
@@ -90,7 +89,6 @@ func withoutComments(texts []string) (out []string) {
 	return out
 }
 
-// length is the length of all texts.
 func length(texts []string) (n int) {
 	for _, s := range texts {
 		n += len(s)

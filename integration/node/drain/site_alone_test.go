@@ -91,7 +91,6 @@ func newSiteAlone(t *testing.T) *siteAlone {
 	return s
 }
 
-// daemonOf starts the daemon of a machine.
 func (s *siteAlone) daemonOf(m *siteMachine, stateDir string) {
 	s.t.Helper()
 	var err error
@@ -105,7 +104,6 @@ func (s *siteAlone) daemonOf(m *siteMachine, stateDir string) {
 	})
 }
 
-// startAll starts all daemons.
 func (s *siteAlone) startAll() {
 	s.t.Helper()
 	for _, m := range s.machines {
@@ -116,7 +114,6 @@ func (s *siteAlone) startAll() {
 	}
 }
 
-// saved says whether every machine has saved its state.
 func (s *siteAlone) saved() error {
 	for _, m := range s.machines {
 		if _, err := os.Stat(filepath.Join(m.stateDir, "state")); err != nil {

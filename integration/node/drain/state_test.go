@@ -54,7 +54,6 @@ func (w *world) clean() {
 	w.settles(nil)
 }
 
-// rules returns the node's iptables rules of both families.
 func (w *world) rules() (lines []string) {
 	w.t.Helper()
 	for _, f := range netns.Families() {

@@ -71,7 +71,6 @@ func (w *world) change(mode string) {
 	w.run(mode)
 }
 
-// flowsOf opens more flows.
 func (w *world) flowsOf(running *traffic.Traffic) {
 	w.t.Helper()
 	running.Flows = slices.Concat(running.Flows, w.hold(w.unit(), w.ways(plain)...), w.hold([]*netns.Pod{w.Endpoint(here)}, w.ways(local)[3:]...))

@@ -84,7 +84,6 @@ func (w *world) hold(pods []*netns.Pod, ways ...traffic.Way) []*traffic.Flow {
 	return flows
 }
 
-// open keeps one connection open.
 func (w *world) open(way traffic.Way) *traffic.Flow {
 	w.t.Helper()
 	f, err := w.client.Open(way)

@@ -40,7 +40,6 @@ func (w *world) run(mode string, flags ...string) {
 	}, flags...)...)
 }
 
-// relabel moves a node to another unit.
 func (w *world) relabel(node, unit string) {
 	w.t.Helper()
 	w.Manifests.Node(node).Labels[netns.UnitKey] = unit
@@ -55,7 +54,6 @@ func (w *world) unit() []*netns.Pod {
 
 func (w *world) all() []*netns.Pod { return append(w.unit(), w.Endpoint("gz-2")) }
 
-// without is some Pods less those of one name.
 func without(pods []*netns.Pod, gone string) []*netns.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p *netns.Pod) bool { return p.Name == gone })
 }
@@ -101,7 +99,6 @@ func (w *world) nodePort(f netns.Family, last byte) netip.AddrPort {
 	return netip.AddrPortFrom(w.node.Addr(f), 30000+uint16(last))
 }
 
-// needIPVS skips a test on a kernel without IPVS.
 func needIPVS(t *testing.T) {
 	t.Helper()
 	need.IPTables(t)

@@ -139,7 +139,6 @@ func silent(ctx context.Context, from *netns.Namespace, network string, to netip
 	return nil
 }
 
-// drops is how many packets our rules on a node have dropped.
 func (w *world) drops(ctx context.Context, node string, f netns.Family) (int, error) {
 	save, err := w.Lab.Node(node).Save(ctx, w.Tool(f, "-save"), "-c", "-t", "filter")
 	if err != nil {

@@ -140,7 +140,6 @@ func expose(s *corev1.Service, last byte) {
 	}
 }
 
-// nodePortOn is the NodePort on a node's own address.
 func (w *world) nodePortOn(node string, f netns.Family) netip.AddrPort {
 	return netip.AddrPortFrom(w.Lab.Node(node).Addr(f), nodePort)
 }

@@ -15,7 +15,6 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// config holds the variables of the environment.
 type config struct {
 	required []string      // REQUIRE: suites in which an unexpected skip is a failure
 	budget   suites.Budget // CI_START, CI_BUDGET, CI_DEADLINE

@@ -72,7 +72,6 @@ func changedFiles(ctx context.Context, base string) ([]string, error) {
 	return files, nil
 }
 
-// git returns what a command of git prints.
 func git(ctx context.Context, args ...string) (string, error) {
 	var diag bytes.Buffer
 	cmd := exec.CommandContext(ctx, "git", args...)

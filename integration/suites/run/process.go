@@ -15,7 +15,6 @@ import (
 	"gridproxy/integration/suites"
 )
 
-// process is one run of a suite.
 type process struct {
 	root        string
 	suite       suites.Suite
@@ -91,7 +90,6 @@ func (p process) summary() (suites.Summary, error) {
 	return suites.Summarize(events)
 }
 
-// arguments returns the program to start and its arguments.
 func (p process) arguments() []string {
 	s := p.suite
 	if len(s.Command) > 0 {

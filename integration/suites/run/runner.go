@@ -19,7 +19,6 @@ import (
 // progressPeriod is the time between two lines that list what is running.
 const progressPeriod = time.Minute
 
-// runner runs suites.
 type runner struct {
 	config   config
 	root     string // of the repository
