@@ -17,8 +17,7 @@ import (
 func TestAffinity(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := netns.NewClosedService("sticky", 70)
-		expose(s, 70)
+		s := newExposed("sticky", 70)
 		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 		s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(3600))}}
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
 	"strconv"
@@ -18,6 +19,19 @@ import (
 
 // The networks that echo servers answer on.
 func networks() []string { return []string{"tcp", "udp"} }
+
+// familiesAndNetworks yields each network of each family.
+func familiesAndNetworks() iter.Seq2[netns.Family, string] {
+	return func(yield func(netns.Family, string) bool) {
+		for _, f := range netns.Families() {
+			for _, network := range networks() {
+				if !yield(f, network) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // How long one question may take; and how long silence must last to count as such. A
 // refused TCP connection may take a second: when the answer comes while the sender is

@@ -13,14 +13,12 @@ func (w *world) everyNode(endpointsOf map[string][]*netns.Pod) {
 	w.t.Helper()
 	for _, n := range w.Lab.Nodes() {
 		want := endpointsOf[w.Manifests.Node(n.Name).Labels[netns.UnitKey]]
-		for _, f := range netns.Families() {
-			for _, network := range networks() {
-				for _, from := range []*netns.Namespace{w.Client(n.Name).Namespace, n.Namespace} {
-					if want == nil {
-						w.refused(from, network, netns.VIP(f, 231))
-					} else {
-						w.reaches(from, network, netns.VIP(f, 231), want...)
-					}
+		for f, network := range familiesAndNetworks() {
+			for _, from := range []*netns.Namespace{w.Client(n.Name).Namespace, n.Namespace} {
+				if want == nil {
+					w.refused(from, network, netns.VIP(f, 231))
+				} else {
+					w.reaches(from, network, netns.VIP(f, 231), want...)
 				}
 			}
 		}
@@ -75,8 +73,7 @@ func TestClosureAndLabels(t *testing.T) {
 func TestEmptyUnitIsRefused(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-2", "gz-2")
-		s := netns.NewClosedService("empty-here", 40)
-		expose(s, 40)
+		s := newExposed("empty-here", 40)
 		w.Serve(s, w.endpoints("gz-2")...)
 		w.Must(w.RouteServicesVia(w.Lab.Node("bj-2")))
 		w.run([]string{"bj-1", "bj-2"}, detect()...)

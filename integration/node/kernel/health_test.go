@@ -21,8 +21,7 @@ const healthPort = 32000
 func TestHealthCheckNodePort(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-2", "bj-3")
-		s := netns.NewClosedService("health", 150)
-		expose(s, 150)
+		s := newExposed("health", 150)
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		s.Spec.HealthCheckNodePort = healthPort
 		w.Serve(s, w.Endpoint("bj-1"), w.Client("bj-1"), w.Endpoint("bj-3"))

@@ -80,8 +80,7 @@ func (d ipvsDamage) words(f netns.Family) []string {
 func TestIPVSTampering(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := netns.NewClosedService("tamper", 100)
-		expose(s, 100)
+		s := newExposed("tamper", 100)
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 		w.Serve(netns.NewClosedService("elsewhere", 101), w.endpoints("gz-2")...)
 		w.addForeignIPVS("bj-1")

@@ -19,8 +19,7 @@ import (
 func TestIPVSWithLegacy(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := netns.NewClosedService("legacy", 180)
-		expose(s, 180)
+		s := newExposed("legacy", 180)
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
@@ -43,8 +42,7 @@ func TestUnknownPort(t *testing.T) {
 	const port = 9999
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "gz-2")
-		s := netns.NewClosedService("known", 181)
-		expose(s, 181)
+		s := newExposed("known", 181)
 		w.Serve(s, w.endpoints("bj-1", "gz-2")...)
 		node := w.Lab.Node("bj-1")
 		w.Must(node.Do(func() error {

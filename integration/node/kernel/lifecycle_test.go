@@ -77,8 +77,7 @@ func TestCleanup(t *testing.T) {
 			w.addForeignIPVS("bj-1")
 			state = w.IPVSState("bj-1")
 		}
-		s := netns.NewClosedService("cleanup", 120)
-		expose(s, 120)
+		s := newExposed("cleanup", 120)
 		w.Serve(s, w.endpoints("bj-1", "gz-2")...)
 		w.Serve(netns.NewClosedService("elsewhere", 121), w.endpoints("gz-2")...)
 		w.run([]string{"bj-1"}, detect()...)

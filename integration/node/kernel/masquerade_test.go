@@ -96,7 +96,7 @@ func TestMasquerade(t *testing.T) {
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-				cluster, local := newExposed("cluster", 80, nodePort), newExposed("local", 81, nodePort+1)
+				cluster, local := newServiceAt("cluster", 80, nodePort), newServiceAt("local", 81, nodePort+1)
 				local.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 				local.Spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
 				for _, s := range []*service{cluster, local} {
@@ -126,9 +126,8 @@ type service struct {
 	nodePort uint16
 }
 
-func newExposed(name string, last byte, port uint16) *service {
-	s := netns.NewClosedService(name, last)
-	expose(s, last)
+func newServiceAt(name string, last byte, port uint16) *service {
+	s := newExposed(name, last)
 	for i := range s.Spec.Ports {
 		s.Spec.Ports[i].NodePort = int32(port)
 	}
@@ -161,10 +160,8 @@ func TestHairpin(t *testing.T) {
 		}
 		w.Serve(s, w.endpoints("bj-1", "bj-3")...)
 		w.apply()
-		for _, f := range netns.Families() {
-			for _, network := range networks() {
-				w.reaches(pod.Namespace, network, netns.VIP(f, 82), w.endpoints("bj-1", "bj-3")...)
-			}
+		for f, network := range familiesAndNetworks() {
+			w.reaches(pod.Namespace, network, netns.VIP(f, 82), w.endpoints("bj-1", "bj-3")...)
 		}
 	})
 }

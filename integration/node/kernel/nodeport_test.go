@@ -39,14 +39,12 @@ func TestNodePort(t *testing.T) {
 		}
 		w.run([]string{"bj-1", "gz-2"}, detect()...)
 		beijing, guangzhou := w.endpoints("bj-1", "bj-3"), w.endpoints("gz-2")
-		for _, f := range netns.Families() {
-			for _, network := range networks() {
-				for _, from := range []*netns.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Client("gz-2").Namespace, w.Lab.Node("bj-1").Namespace, w.Lab.Node("bj-3").Namespace} {
-					w.reaches(from, network, w.nodePortOn("bj-1", f), beijing...)
-					w.reaches(from, network, w.nodePortOn("gz-2", f), guangzhou...)
-				}
-				w.reaches(w.Client("bj-1").Namespace, network, netip.AddrPortFrom(second(f), nodePort), beijing...)
+		for f, network := range familiesAndNetworks() {
+			for _, from := range []*netns.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Client("gz-2").Namespace, w.Lab.Node("bj-1").Namespace, w.Lab.Node("bj-3").Namespace} {
+				w.reaches(from, network, w.nodePortOn("bj-1", f), beijing...)
+				w.reaches(from, network, w.nodePortOn("gz-2", f), guangzhou...)
 			}
+			w.reaches(w.Client("bj-1").Namespace, network, netip.AddrPortFrom(second(f), nodePort), beijing...)
 		}
 		for _, network := range networks() {
 			w.reaches(w.Lab.Node("bj-1").Namespace, network, loopback4, beijing...)

@@ -15,8 +15,7 @@ func TestTrafficPolicies(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-2", "bj-3", "gz-2")
 		local := corev1.ServiceInternalTrafficPolicyLocal
-		s := netns.NewClosedService("local", 60)
-		expose(s, 60)
+		s := newExposed("local", 60)
 		s.Spec.InternalTrafficPolicy = &local
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
@@ -24,17 +23,15 @@ func TestTrafficPolicies(t *testing.T) {
 		unit := w.endpoints("bj-1", "bj-3")
 
 		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
-		for _, f := range netns.Families() {
-			for _, network := range networks() {
-				for _, from := range []*netns.Namespace{w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
-					w.reaches(from, network, netns.VIP(f, 60), w.Endpoint("bj-1"))
-					w.reaches(from, network, w.nodePortOn("bj-1", f), unit...)
-					w.reaches(from, network, netns.Balancer(f, 60), unit...)
-				}
-				w.reaches(w.Outside, network, w.nodePortOn("bj-1", f), w.Endpoint("bj-1"))
-				w.reaches(w.Outside, network, netns.Balancer(f, 60), w.Endpoint("bj-1"))
-				w.reaches(w.Outside, network, netns.External(f, 60), w.Endpoint("bj-1"))
+		for f, network := range familiesAndNetworks() {
+			for _, from := range []*netns.Namespace{w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
+				w.reaches(from, network, netns.VIP(f, 60), w.Endpoint("bj-1"))
+				w.reaches(from, network, w.nodePortOn("bj-1", f), unit...)
+				w.reaches(from, network, netns.Balancer(f, 60), unit...)
 			}
+			w.reaches(w.Outside, network, w.nodePortOn("bj-1", f), w.Endpoint("bj-1"))
+			w.reaches(w.Outside, network, netns.Balancer(f, 60), w.Endpoint("bj-1"))
+			w.reaches(w.Outside, network, netns.External(f, 60), w.Endpoint("bj-1"))
 		}
 
 		w.Must(w.RouteServicesVia(w.Lab.Node("bj-2")))
@@ -55,17 +52,14 @@ func TestTrafficPolicies(t *testing.T) {
 func TestExternalAddresses(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-		s := netns.NewClosedService("exposed", 61)
-		expose(s, 61)
+		s := newExposed("exposed", 61)
 		w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
 		w.run([]string{"bj-1"}, detect()...)
-		for _, f := range netns.Families() {
-			for _, network := range networks() {
-				for _, from := range []*netns.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
-					w.reaches(from, network, netns.External(f, 61), w.endpoints("bj-1", "bj-3")...)
-					w.reaches(from, network, netns.Balancer(f, 61), w.endpoints("bj-1", "bj-3")...)
-				}
+		for f, network := range familiesAndNetworks() {
+			for _, from := range []*netns.Namespace{w.Outside, w.Client("bj-1").Namespace, w.Lab.Node("bj-1").Namespace} {
+				w.reaches(from, network, netns.External(f, 61), w.endpoints("bj-1", "bj-3")...)
+				w.reaches(from, network, netns.Balancer(f, 61), w.endpoints("bj-1", "bj-3")...)
 			}
 		}
 	})
@@ -76,20 +70,17 @@ func TestExternalAddresses(t *testing.T) {
 func TestSourceRanges(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1")
-		s := netns.NewClosedService("ranges", 62)
-		expose(s, 62)
+		s := newExposed("ranges", 62)
 		s.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24", "2001:db8::/64"}
 		w.Serve(s, w.endpoints("bj-1")...)
 		w.Must(w.RouteServicesVia(w.Lab.Node("bj-1")))
 		w.run([]string{"bj-1"}, detect()...)
 		endpoint, pod := w.Endpoint("bj-1"), w.Client("bj-1").Namespace
-		for _, f := range netns.Families() {
-			for _, network := range networks() {
-				w.reaches(w.Outside, network, netns.Balancer(f, 62), endpoint)
-				w.dropped("bj-1", pod, network, netns.Balancer(f, 62))
-				w.reaches(pod, network, netns.External(f, 62), endpoint)
-				w.reaches(pod, network, w.nodePortOn("bj-1", f), endpoint)
-			}
+		for f, network := range familiesAndNetworks() {
+			w.reaches(w.Outside, network, netns.Balancer(f, 62), endpoint)
+			w.dropped("bj-1", pod, network, netns.Balancer(f, 62))
+			w.reaches(pod, network, netns.External(f, 62), endpoint)
+			w.reaches(pod, network, w.nodePortOn("bj-1", f), endpoint)
 		}
 		s.Spec.LoadBalancerSourceRanges = []string{"010.00.0.0/016", "fd00:0010::/032"} // as older API servers stored them
 		w.apply()

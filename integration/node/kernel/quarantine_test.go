@@ -68,8 +68,7 @@ func TestRefusedServiceIsQuarantined(t *testing.T) {
 	eachOf(t, func(t *testing.T, b backend) {
 		w := newWorld(t, b, "bj-1", "bj-2", "gz-2")
 		refusal, through := w.refusal()
-		bad, good := netns.NewClosedService("bad", 40), netns.NewClosedService("good", 41)
-		expose(bad, 40)
+		bad, good := newExposed("bad", 40), netns.NewClosedService("good", 41)
 		netns.Confine(bad, "")
 		netns.Confine(good, "")
 		both := w.endpoints("bj-1", "gz-2")
@@ -103,23 +102,19 @@ func TestRefusedServiceIsQuarantined(t *testing.T) {
 		for _, u := range flows {
 			u.ends()
 		}
-		for _, f := range netns.Families() {
-			for _, network := range networks() {
-				w.refused(w.Lab.Node("bj-2").Namespace, network, netns.VIP(f, 40), w.nodePortOn("bj-2", f))
-				for _, from := range []*netns.Namespace{w.Client("bj-2").Namespace, w.Outside} {
-					w.refused(from, network, netns.VIP(f, 40), netns.External(f, 40), netns.Balancer(f, 40), w.nodePortOn("bj-2", f))
-				}
+		for f, network := range familiesAndNetworks() {
+			w.refused(w.Lab.Node("bj-2").Namespace, network, netns.VIP(f, 40), w.nodePortOn("bj-2", f))
+			for _, from := range []*netns.Namespace{w.Client("bj-2").Namespace, w.Outside} {
+				w.refused(from, network, netns.VIP(f, 40), netns.External(f, 40), netns.Balancer(f, 40), w.nodePortOn("bj-2", f))
 			}
 		}
 
 		w.explained("bj-2", "bad", "default/bad:tcp is quarantined here and refused at all its addresses")
 		w.Must(refusal.Refuse())
 		w.shown("bj-2", `gridproxy_quarantined_services{ip_family="IPv4"} 0`, `gridproxy_quarantined_services{ip_family="IPv6"} 0`)
-		for _, f := range netns.Families() {
-			for _, network := range networks() {
-				w.reaches(w.Client("bj-2").Namespace, network, netns.VIP(f, 40), w.Endpoint("bj-1"))
-				w.reaches(w.Outside, network, w.nodePortOn("bj-2", f), w.Endpoint("bj-1"))
-			}
+		for f, network := range familiesAndNetworks() {
+			w.reaches(w.Client("bj-2").Namespace, network, netns.VIP(f, 40), w.Endpoint("bj-1"))
+			w.reaches(w.Outside, network, w.nodePortOn("bj-2", f), w.Endpoint("bj-1"))
 		}
 		for _, u := range flows {
 			u.movesTo(w.Endpoint("bj-1"))

@@ -147,8 +147,7 @@ var damages = []struct {
 
 func tamper(t *testing.T, b backend, damage func(*testing.T, netns.Family, []string) []string) {
 	w := newWorld(t, b, "bj-1", "bj-3", "gz-2")
-	s := netns.NewClosedService("tamper", 100)
-	expose(s, 100)
+	s := newExposed("tamper", 100)
 	w.Serve(s, w.endpoints("bj-1", "bj-3", "gz-2")...)
 	w.Serve(netns.NewClosedService("elsewhere", 101), w.endpoints("gz-2")...)
 	w.run([]string{"bj-1"}, append(detect(), "--verify-period", "1s")...)

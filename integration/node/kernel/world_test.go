@@ -126,9 +126,10 @@ func (w *world) endpoints(nodes ...string) []*netns.Pod {
 
 const nodePort = 30080
 
-// expose gives a Service every kind of frontend there is: NodePorts, an ExternalIP and the
-// address of a load balancer.
-func expose(s *corev1.Service, last byte) {
+// newExposed returns a closed Service with every kind of frontend there is: NodePorts, an ExternalIP
+// and the address of a load balancer.
+func newExposed(name string, last byte) *corev1.Service {
+	s := netns.NewClosedService(name, last)
 	s.Spec.Type = corev1.ServiceTypeLoadBalancer
 	for i := range s.Spec.Ports {
 		s.Spec.Ports[i].NodePort = nodePort
@@ -138,6 +139,7 @@ func expose(s *corev1.Service, last byte) {
 		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress,
 			corev1.LoadBalancerIngress{IP: netns.Balancer(f, last).Addr().String()})
 	}
+	return s
 }
 
 func (w *world) nodePortOn(node string, f netns.Family) netip.AddrPort {
