@@ -63,8 +63,12 @@ func (w *terminal) node(name, location string) {
 
 func (w *terminal) run(args ...string) (out, problems string, code int) {
 	w.Helper()
+	return w.outcome(exec.CommandContext(w.Context(), w.binary, args...))
+}
+
+func (w *terminal) outcome(cmd *exec.Cmd) (out, problems string, code int) {
+	w.Helper()
 	var o, p bytes.Buffer
-	cmd := exec.CommandContext(w.Context(), w.binary, args...)
 	cmd.Stdout, cmd.Stderr = &o, &p
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {

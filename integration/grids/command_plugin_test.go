@@ -1,7 +1,6 @@
 package grids
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -46,13 +45,7 @@ func (p plugin) ask(args ...string) (out, problems string, code int) {
 	args = append(append([]string{"grid"}, args...), "--kubeconfig", p.cluster.Kubeconfig())
 	cmd := exec.CommandContext(p.Context(), p.cluster.Tools().Path("kubectl"), args...)
 	cmd.Env = append(os.Environ(), "PATH="+p.path)
-	var o, e bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &o, &e
-	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-		p.Fatal(err)
-	}
-	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+	return p.outcome(cmd)
 }
 
 // daemonAt serves /healthz of a healthy daemon on an address of this machine, since an API server's
@@ -126,7 +119,8 @@ func TestKubectlGrid(t *testing.T) {
 		out, _, _ := p.ask(append(status, "--as", "jane", "bj-1", "-n", "kube-system")...)
 		return contains(out, "bj-1  beijing  healthy")
 	})
-	if answer, err := p.cluster.Kubectl("--as", "jane", "get", "--raw", "/api/v1/nodes/bj-1/proxy/pods"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+	answer, err := p.cluster.Kubectl("--as", "jane", "get", "--raw", "/api/v1/nodes/bj-1/proxy/pods")
+	if err == nil || !strings.Contains(err.Error(), "Forbidden") {
 		t.Errorf("jane asks the kubelet: %v\n%s", err, answer)
 	}
 

@@ -83,15 +83,24 @@ func (f *fleet) follows(c *counted) {
 	wait.Until(f.t, "the controller that should lead has written", func() error { return wait.Check(len(c.writes()) != 0, "another controller leads") })
 }
 
+// soonRemoving are the flags of a controller that is alone, and soon removes what stood on lost units.
+func soonRemoving() []string { return []string{"--leader-elect=false", "--unit-removal-grace=2s"} }
+
+// newLosing starts a fleet with units of one Node each, such a controller and one Grid. It returns the
+// UIDs of the children by name, too.
+func newLosing(t *testing.T, units int) (*fleet, *counted, map[string]types.UID) {
+	t.Helper()
+	f := newFleet(t, units, 1)
+	c := f.controller(soonRemoving()...)
+	f.addGrids(1, "replicas: 0")
+	f.settled()
+	return f, c, f.lives()
+}
+
 // TestAllNodesDeleted: the deletion of all Nodes looks like a mistake. Nothing is deleted, however long it lasts, also
 // by a controller that starts in it, but what the user releases by name.
 func TestAllNodesDeleted(t *testing.T) {
-	f := newFleet(t, 4, 1)
-	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
-	c := f.controller(flags...)
-	f.addGrids(1, "replicas: 0")
-	f.settled()
-	before := f.lives()
+	f, c, before := newLosing(t, 4)
 	f.whilePaused(func() {
 		for _, unit := range f.units {
 			f.DeleteNode(t, nodeName(unit, 0))
@@ -102,7 +111,7 @@ func TestAllNodesDeleted(t *testing.T) {
 	f.poke("held")
 	f.wantLives(before)
 	c.Kill()
-	c = f.controller(flags...)
+	c = f.controller(soonRemoving()...)
 	c.WaitReady(t)
 	f.poke("held after a restart")
 	f.wantLives(before)
@@ -137,12 +146,7 @@ func TestAllNodesDeleted(t *testing.T) {
 // children of before stay after their grace, also with a controller that starts then, until they
 // are released by name.
 func TestRekeyed(t *testing.T) {
-	f := newFleet(t, 3, 1)
-	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
-	c := f.controller(flags...)
-	f.addGrids(1, "replicas: 0")
-	f.settled()
-	before := f.lives()
+	f, c, before := newLosing(t, 3)
 	for i, unit := range f.units {
 		f.SetLabels(t, nodeName(unit, 0), map[string]string{"loctaion": fmt.Sprintf("other-%d", i)})
 	}
@@ -151,7 +155,7 @@ func TestRekeyed(t *testing.T) {
 	f.wantCondition(v1.ConditionRekeyed, metav1.ConditionTrue)
 	expectEvents(t, f.client, "grid-00", "Rekeyed", 1)
 	c.Kill()
-	f.controller(flags...).WaitReady(t)
+	f.controller(soonRemoving()...).WaitReady(t)
 	f.poke("after a restart")
 	if after := f.lives(); len(after) != 2*len(before) {
 		t.Fatalf("there are %v, want those of both keys", after)
@@ -178,12 +182,7 @@ func (f *fleet) release(units ...string) {
 // Two are deleted, as the budget of 5 % says, also when controllers are killed and follow each
 // other; the others wait, and the status says so.
 func TestHalfTheFleetIsLost(t *testing.T) {
-	f := newFleet(t, 40, 1)
-	flags := []string{"--leader-elect=false", "--unit-removal-grace=2s"}
-	c := f.controller(flags...)
-	f.addGrids(1, "replicas: 0")
-	f.settled()
-	before := f.lives()
+	f, c, before := newLosing(t, 40)
 	wait.Until(f.t, "the children are older than the loss will be", func() error {
 		for name := range before {
 			// real time: the API server tells ages in seconds, and graces depend on them
@@ -218,7 +217,7 @@ func TestHalfTheFleetIsLost(t *testing.T) {
 	expectEvents(t, f.client, "grid-00", "DeletionHeld", 1) // an Event is lost with a controller that is killed before it has sent it
 	for range 2 {
 		c.Kill()
-		c = f.controller(flags...)
+		c = f.controller(soonRemoving()...)
 		c.WaitReady(t)
 		f.poke("after a restart")
 		budgetSpent()

@@ -23,28 +23,21 @@ const theirs = `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: grid-unit-00, namespace: default, labels: {app: theirs}}
-spec:
-  replicas: 0
-  selector: {matchLabels: {app: theirs}}
-  template:
-    metadata: {labels: {app: theirs}}
-    spec: {containers: [{name: theirs, image: "theirs:1"}]}
+spec: ` + theirSpec + `
 ---
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: grid-unit-00, namespace: default, labels: {app: theirs}}
-spec:
-  replicas: 0
-  selector: {matchLabels: {app: theirs}}
-  template:
-    metadata: {labels: {app: theirs}}
-    spec: {containers: [{name: theirs, image: "theirs:1"}]}
+spec: ` + theirSpec + `
 ---
 apiVersion: v1
 kind: Service
 metadata: {name: grid-svc, namespace: default, labels: {app: theirs}}
 spec: {ports: [{port: 80}]}
 `
+
+const theirSpec = `{replicas: 0, selector: {matchLabels: {app: theirs}}, template: {
+  metadata: {labels: {app: theirs}}, spec: {containers: [{name: theirs, image: "theirs:1"}]}}}`
 
 const collidingGrids = `
 apiVersion: superedge.io/v1
