@@ -78,10 +78,12 @@ func (w *installCluster) types(format string, args ...any) string {
 	return w.shell.Type(w.t, format, args...)
 }
 
-// refused is what a command says that must fail.
-func (w *installCluster) refused(format string, args ...any) string {
+// refused wants a command to fail, and to say some words.
+func (w *installCluster) refused(words, format string, args ...any) {
 	w.t.Helper()
-	return w.types("if "+format+" 2>&1; then exit 1; fi", args...)
+	if said := w.types("if "+format+" 2>&1; then exit 1; fi", args...); !strings.Contains(said, words) {
+		w.t.Errorf("want %q in %s", words, said)
+	}
 }
 
 // values are what every installation needs here.
