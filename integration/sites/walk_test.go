@@ -88,12 +88,8 @@ func (w *walk) unitsAndGroup() {
 	w.describes("nodeunit", "beijing", manualBeijing)
 	w.describes("nodeunit", "guangzhou", strings.ReplaceAll(strings.ReplaceAll(manualBeijing, "bj-", "gz-"), "beijing", "guangzhou"))
 	w.describes("nodegroup", "location", manualLocation)
-	for _, n := range w.nodes("bj") {
-		w.labels(n, "beijing=nodeunits.superedge.io location=beijing "+inAll+w.others(n))
-	}
-	for _, n := range w.nodes("gz") {
-		w.labels(n, "guangzhou=nodeunits.superedge.io location=guangzhou "+inAll+w.others(n))
-	}
+	w.labelsOf("bj", "beijing=nodeunits.superedge.io location=beijing ")
+	w.labelsOf("gz", "guangzhou=nodeunits.superedge.io location=guangzhou ")
 	w.counts(`grid_controller_site_unit_nodes{ready="true",unit="beijing"} 3`, `grid_controller_site_unit_nodes{ready="true",unit="unit-node-all"} 6`)
 }
 
@@ -162,9 +158,7 @@ func (w *walk) groupGoes() {
 	w.groupGoesInUse(all)
 	w.allowRemoval("nodegroup", "location", "location")
 	w.deletes("nodegroup", "location", "location")
-	for _, n := range w.nodes("bj") {
-		w.labels(n, "beijing=nodeunits.superedge.io "+inAll+w.others(n))
-	}
+	w.labelsOf("bj", "beijing=nodeunits.superedge.io ")
 	w.labels("sh-1", "shanghai=nodeunits.superedge.io "+inAll)
 	w.prints(strings.Replace(manualUnits, "6/6", "7/7", 1)+"shanghai edge 1/1 3d", "get", "nodeunit")
 	wait.Until(w.t, "the Grid holds deletions", func() error {
@@ -176,9 +170,7 @@ func (w *walk) groupGoes() {
 	}
 
 	w.ApplyFile(w.t, "../../deploy/samples/nodeunits")
-	for _, n := range w.nodes("gz") {
-		w.labels(n, "guangzhou=nodeunits.superedge.io location=guangzhou "+inAll+w.others(n))
-	}
+	w.labelsOf("gz", "guangzhou=nodeunits.superedge.io location=guangzhou ")
 	w.prints(manualDeployments, "get", "deployment")
 	w.t.Log("the unit that is not in the group any more lost its Deployment, after its grace")
 	for uid, node := range w.pods("") {
@@ -193,9 +185,7 @@ func (w *walk) groupGoesInUse(deployments string) {
 	w.MustKubectl(w.t, "delete", "nodegroup", "location")
 	w.counts(`grid_controller_site_kept_labels{key="location"} 7`)
 	w.events("nodegroup", "location", "Warning LabelKept 1")
-	for _, n := range w.nodes("bj") {
-		w.labels(n, "beijing=nodeunits.superedge.io location=beijing "+inAll+w.others(n))
-	}
+	w.labelsOf("bj", "beijing=nodeunits.superedge.io location=beijing ")
 	w.labels("sh-1", "location=shanghai shanghai=nodeunits.superedge.io "+inAll)
 	wait.Until(w.t, "the unit says who names the key", func() error {
 		says := w.get("nodeunit/shanghai", `{.status.conditions[?(@.type=="InUse")].message}`)
@@ -219,9 +209,7 @@ func (w *walk) unitGoes() {
 	for _, n := range w.nodes("bj") {
 		w.labels(n, inAll+w.others(n))
 	}
-	for _, n := range w.nodes("gz") {
-		w.labels(n, "guangzhou=nodeunits.superedge.io location=guangzhou "+inAll+w.others(n))
-	}
+	w.labelsOf("gz", "guangzhou=nodeunits.superedge.io location=guangzhou ")
 	w.prints("NAME UNITS AGE\nlocation 1 3d", "get", "nodegroup")
 	w.events("nodegroup", "location", "Warning LabelKept 1, Warning NodeUnitNotFound 1")
 	w.counts(`grid_controller_site_conditions{condition="Missing",kind="NodeGroup",name="location"} 1`)

@@ -148,6 +148,15 @@ func (w *walk) labels(node, want string) {
 	})
 }
 
+// labelsOf waits until each Node of a site has exactly these labels, those of the unit of all Nodes and
+// those of an admin.
+func (w *walk) labelsOf(site, want string) {
+	w.t.Helper()
+	for _, n := range w.nodes(site) {
+		w.labels(n, want+inAll+w.others(n))
+	}
+}
+
 // pods are the Nodes of a unit's Pods, or of all, by UID.
 func (w *walk) pods(unit string) map[string]string {
 	w.t.Helper()
