@@ -93,7 +93,7 @@ func newConfig(k Kernel, args []string) (guestConfig, error) {
 
 // pack writes the archive into a file without a name.
 func pack(k Kernel, config guestConfig) (_ *os.File, err error) {
-	file, err := os.CreateTemp("", "vmexec-")
+	file, err := unnamedFile()
 	if err != nil {
 		return nil, fmt.Errorf("making a file for the archive: %w", err)
 	}
@@ -102,9 +102,6 @@ func pack(k Kernel, config guestConfig) (_ *os.File, err error) {
 			file.Close()
 		}
 	}()
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, fmt.Errorf("taking the name of the archive away: %w", err)
-	}
 	archive := NewArchive(file)
 	if err := fill(archive, k, config); err != nil {
 		return nil, errors.Join(err, archive.Close())
