@@ -129,18 +129,13 @@ func idle(t *testing.T, all []Right, count *nodes.Count) map[string]bool {
 	return names
 }
 
-// objectOf returns what a request is about, as Right.Object does.
-func objectOf(r nodes.Request) string {
-	return strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/")
-}
-
 // unused returns the rights that no request needed. An apply needs patch, and create where there
 // is nothing yet. No request is for a Grid's finalizers: the API server checks that right when a
 // child is written.
 func unused(all []Right, requests []nodes.Request) []Right {
 	asked := map[string]bool{}
 	for _, r := range requests {
-		object, verbs := objectOf(r), []string{r.Verb}
+		object, verbs := r.Object(), []string{r.Verb}
 		if r.Verb == "apply" {
 			verbs = []string{"patch"}
 			if r.Code == 201 {

@@ -32,12 +32,12 @@ func (r Request) Write() bool {
 		!slices.Contains([]string{"get", "list", "watch"}, r.Verb)
 }
 
+// Object returns the resource with its subresource: deployments.apps, pods/status.
+func (r Request) Object() string { return strings.TrimSuffix(r.Resource+"/"+r.Subresource, "/") }
+
 // kind is the request without the object's name.
 func (r Request) kind() string {
-	what := r.Resource
-	if r.Subresource != "" {
-		what += "/" + r.Subresource
-	}
+	what := r.Object()
 	if r.DryRun {
 		what += " (dry run)"
 	}
