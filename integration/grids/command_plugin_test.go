@@ -87,7 +87,7 @@ func TestKubectlGrid(t *testing.T) {
 	p.call("", "apply", "-f", stateless)
 	p.control(func() error {
 		out, _ := p.grid(0, "units", "deploymentgrid-demo")
-		return errors.Join(contains(out, "deploymentgrid-demo-guangzhou"), contains(p.call("", "get", "services", "-o", "name"), "servicegrid-demo-svc"))
+		return errors.Join(wait.Contains(out, "deploymentgrid-demo-guangzhou"), wait.Contains(p.call("", "get", "services", "-o", "name"), "servicegrid-demo-svc"))
 	})
 	out, _ := p.grid(0, "units", "deploymentgrid-demo")
 	p.equal("units", "beijing deploymentgrid-demo-beijing\nguangzhou deploymentgrid-demo-guangzhou\n",
@@ -97,8 +97,8 @@ func TestKubectlGrid(t *testing.T) {
 	p.call("", "patch", "node", "bj-1", "--subresource=status", "-p", fmt.Sprintf(`{"status": {"addresses": [{"type": "InternalIP", "address": %q}]}}`, host))
 	status := []string{"status", "--healthz-port", port}
 	out, problems := p.grid(1, status...)
-	if err := errors.Join(contains(out, "gz-1  guangzhou  unknown "), contains(out, "bj-1  beijing    healthy "), contains(problems, "error: Node gz-1: the daemon is unknown: the API server cannot ask: "),
-		contains(out, "DeploymentGrid default/deploymentgrid-demo  location")); err != nil {
+	if err := errors.Join(wait.Contains(out, "gz-1  guangzhou  unknown "), wait.Contains(out, "bj-1  beijing    healthy "), wait.Contains(problems, "error: Node gz-1: the daemon is unknown: the API server cannot ask: "),
+		wait.Contains(out, "DeploymentGrid default/deploymentgrid-demo  location")); err != nil {
 		t.Error(err)
 	}
 	p.grid(0, append(status, "bj-1", "-n", "kube-system")...)
@@ -110,14 +110,14 @@ func TestKubectlGrid(t *testing.T) {
 		if code != 1 { // the API server does not know the binding at once
 			return fmt.Errorf("exit code %d, want 1: %s", code, problems)
 		}
-		return errors.Join(contains(out, "bj-1  beijing  unknown"), contains(problems, "asking needs the right to get nodes/proxy"))
+		return errors.Join(wait.Contains(out, "bj-1  beijing  unknown"), wait.Contains(problems, "asking needs the right to get nodes/proxy"))
 	})
 
 	p.call("", "create", "clusterrole", "asks", "--verb=get", "--resource=nodes/proxy", "--resource-name=bj-1:"+port)
 	p.call("", "create", "clusterrolebinding", "asks", "--clusterrole=asks", "--user=jane")
 	wait.Until(p, "jane may ask this daemon", func() error {
 		out, _, _ := p.ask(append(status, "--as", "jane", "bj-1", "-n", "kube-system")...)
-		return contains(out, "bj-1  beijing  healthy")
+		return wait.Contains(out, "bj-1  beijing  healthy")
 	})
 	answer, err := p.cluster.Kubectl("--as", "jane", "get", "--raw", "/api/v1/nodes/bj-1/proxy/pods")
 	if err == nil || !strings.Contains(err.Error(), "Forbidden") {
@@ -125,7 +125,7 @@ func TestKubectlGrid(t *testing.T) {
 	}
 
 	out, _ = p.grid(0, "matrix", "servicegrid-demo-svc")
-	if err := contains(out, "default/servicegrid-demo-svc  location   refused  refused"); err != nil {
+	if err := wait.Contains(out, "default/servicegrid-demo-svc  location   refused  refused"); err != nil {
 		t.Error(err)
 	}
 }

@@ -94,7 +94,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	log := running.log
 	const words = "kubectl apply --server-side -f deploy/crds"
 	wait.Until(w, "it says what is missing, and is alive but not ready", func() error {
-		return errors.Join(contains(log.String(), words), answers(health, "/healthz", http.StatusOK), answers(health, "/readyz", http.StatusInternalServerError))
+		return errors.Join(wait.Contains(log.String(), words), answers(health, "/healthz", http.StatusOK), answers(health, "/readyz", http.StatusInternalServerError))
 	})
 	w.expectOnlyQuestions(count)
 	if err := answers(health, "/readyz", http.StatusInternalServerError); err != nil {
@@ -116,7 +116,7 @@ func TestRunWithoutCRDs(t *testing.T) {
 	w.node("bj-1", "beijing")
 	w.call("", "apply", "--server-side", "-f", stateless)
 	wait.Until(w, "the children are there", func() error {
-		return contains(w.call("", "get", "deployments,services", "-o", "name"), "deployment.apps/deploymentgrid-demo-beijing\nservice/kubernetes\nservice/servicegrid-demo-svc")
+		return wait.Contains(w.call("", "get", "deployments,services", "-o", "name"), "deployment.apps/deploymentgrid-demo-beijing\nservice/kubernetes\nservice/servicegrid-demo-svc")
 	})
 	if lease := w.lease(c); lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		t.Error("it works without its Lease")
@@ -168,10 +168,6 @@ func (w *terminal) lease(c *apiserver.Cluster) *coordinationv1.Lease {
 		w.Fatal(err)
 	}
 	return lease
-}
-
-func contains(text, words string) error {
-	return wait.Check(strings.Contains(text, words), "%q is not in:\n%s", words, text)
 }
 
 func answers(address, path string, code int) error {

@@ -136,17 +136,8 @@ func (w *faultyFleet) says(name, states, condition, reason string, words ...stri
 		if found == nil || found.Reason != reason || !slices.Contains(strings.Split(states, ", "), c.Status.State) {
 			return fmt.Errorf("state is %s: %+v", c.Status.State, c.Status.Conditions)
 		}
-		return containsAll(found.Message, words)
+		return wait.Contains(found.Message, words...)
 	})
-}
-
-func containsAll(text string, words []string) error {
-	for _, part := range words {
-		if !strings.Contains(text, part) {
-			return fmt.Errorf("%q is not in %q", part, text)
-		}
-	}
-	return nil
 }
 
 // tells waits until a Grid of the hub, and the row of it in a FleetCluster, say what is wrong
@@ -162,7 +153,7 @@ func (w *faultyFleet) tells(cluster, namespace, grid, state string, words ...str
 		if at < 0 || g.Status.Clusters[at].State != state {
 			return fmt.Errorf("status.clusters is %+v", g.Status.Clusters)
 		}
-		return containsAll(g.Status.Clusters[at].Message, words)
+		return wait.Contains(g.Status.Clusters[at].Message, words...)
 	})
 	w.rowTells(cluster, grid, state, words...)
 }
@@ -181,7 +172,7 @@ func (w *faultyFleet) rowTells(cluster, grid, state string, words ...string) {
 		if current := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionCurrent); !strings.Contains(current.Message, grid+": "+state) {
 			return fmt.Errorf("the condition Current says only %q", current.Message)
 		}
-		return containsAll(c.Status.Grids[at].Message, words)
+		return wait.Contains(c.Status.Grids[at].Message, words...)
 	})
 }
 

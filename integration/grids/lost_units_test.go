@@ -318,7 +318,6 @@ func (f *fleet) wantLives(want map[string]types.UID) {
 	}
 }
 
-// expectEvents waits for so many Events of a reason about a Grid.
 func expectEvents(t *testing.T, c client.Client, grid, reason string, want int) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("%d Events %s", want, reason), func() error {
@@ -327,7 +326,6 @@ func expectEvents(t *testing.T, c client.Client, grid, reason string, want int) 
 	})
 }
 
-// eventsOf returns the messages of the Events of a Grid with a reason.
 func eventsOf(t *testing.T, c client.Client, grid, reason string) (messages []string, err error) {
 	t.Helper()
 	var all corev1.EventList

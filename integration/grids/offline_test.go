@@ -46,7 +46,6 @@ func (w *world) wantRate(want string) error {
 	return wait.Check(g.Status.ReadyRate == want, "ready %s: %+v", g.Status.ReadyRate, g.Status.Units)
 }
 
-// wantCondition waits for a condition with a text in its message.
 func (w *world) wantCondition(of string, status metav1.ConditionStatus, reason, text string) {
 	w.t.Helper()
 	wait.Until(w.t, fmt.Sprintf("%s is %s %s", of, status, reason), func() error {

@@ -229,12 +229,7 @@ func (w *walk) wantCondition(of, condition, reason string, words ...string) (got
 		if !strings.HasPrefix(got, "True "+reason+": ") {
 			return fmt.Errorf("it is %q, want True with the reason %s", got, reason)
 		}
-		for _, word := range words {
-			if !strings.Contains(got, word) {
-				return fmt.Errorf("%q does not speak of %s", got, word)
-			}
-		}
-		return nil
+		return wait.Contains(got, words...)
 	})
 	return got
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -66,15 +65,7 @@ func (w *askedNode) grid() string {
 // says waits until an answer has all these texts.
 func (w *askedNode) says(command func() string, texts ...string) {
 	w.t.Helper()
-	wait.Until(w.t, fmt.Sprintf("an answer has %q", texts), func() error {
-		answer := command()
-		for _, text := range texts {
-			if !strings.Contains(answer, text) {
-				return fmt.Errorf("%q is missing in\n%s", text, answer)
-			}
-		}
-		return nil
-	})
+	wait.Until(w.t, fmt.Sprintf("an answer has %q", texts), func() error { return wait.Contains(command(), texts...) })
 }
 
 // well waits until all three commands find nothing wrong.

@@ -1,7 +1,7 @@
 package node
 
 import (
-	"fmt"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -102,21 +102,15 @@ func testMalformed(t *testing.T, w *operatedNode) {
 func testMetrics(t *testing.T, w *operatedNode) {
 	w.addService("api", "10.96.0.11", "bj-3")
 	wait.Until(w.t, "the new Service is measured", func() error {
-		page, err := w.node.Get(w.ctx, metrics, "/metrics")
-		if err != nil {
-			return err
-		}
-		for _, want := range []string{
-			"\ngridproxy_closed_services 2\n", "\ngridproxy_node_watches{nodes=\"unit\"} 1\n", "\ngridproxy_node_watches{nodes=\"all\"} 0\n",
+		return w.wantMetrics("\ngridproxy_closed_services 2\n", "\ngridproxy_node_watches{nodes=\"unit\"} 1\n", "\ngridproxy_node_watches{nodes=\"all\"} 0\n",
 			"\ngridproxy_malformed_annotations 0\n", "\ngridproxy_network_programming_duration_seconds_count 1\n",
-			"\ngridproxy_endpoints_left_out{reason=\"not in this unit (its Node is not watched)\"} 1\n",
-		} {
-			if !strings.Contains(string(page.Text), want) {
-				return fmt.Errorf("/metrics lacks %q", want)
-			}
-		}
-		return nil
+			"\ngridproxy_endpoints_left_out{reason=\"not in this unit (its Node is not watched)\"} 1\n")
 	})
+}
+
+func (w *operatedNode) wantMetrics(lines ...string) error {
+	page, err := w.node.Get(w.ctx, metrics, "/metrics")
+	return errors.Join(err, wait.Contains(string(page.Text), lines...))
 }
 
 // testEligible: the health check sends load balancers elsewhere before the node goes; liveness
@@ -160,18 +154,7 @@ func testQuarantine(t *testing.T, w *operatedNode) {
 		return w.wantEvent("SessionAffinityIgnored", "Service/api gridproxy@"+here+": ", "xt_recent")
 	})
 	wait.Until(w.t, "the metrics say so", func() error {
-		page, err := w.node.Get(w.ctx, metrics, "/metrics")
-		if err != nil {
-			return err
-		}
-		for _, want := range []string{
-			"\ngridproxy_quarantined_services{ip_family=\"IPv4\"} 1\n", "\ngridproxy_without_session_affinity{ip_family=\"IPv4\"} 1\n",
-		} {
-			if !strings.Contains(string(page.Text), want) {
-				return fmt.Errorf("/metrics lacks %q", want)
-			}
-		}
-		return nil
+		return w.wantMetrics("\ngridproxy_quarantined_services{ip_family=\"IPv4\"} 1\n", "\ngridproxy_without_session_affinity{ip_family=\"IPv4\"} 1\n")
 	})
 	for path, code := range map[string]int{"/healthz": 200, "/livez": 200} {
 		if err := w.wantCode(path, code); err != nil {

@@ -105,15 +105,7 @@ func asks(ctx context.Context, from *netns.Namespace, server netip.Addr, wanted 
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	page, err := from.Get(ctx, netip.AddrPortFrom(server, 8080), "/")
-	if err != nil {
-		return err
-	}
-	for _, text := range wanted {
-		if !bytes.Contains(page.Text, []byte(text)) {
-			return fmt.Errorf("no %q in the answer %q", text, page.Text)
-		}
-	}
-	return nil
+	return errors.Join(err, wait.Contains(string(page.Text), wanted...))
 }
 
 // execution: programs run in Pods, in the network of Pods, and on machines.

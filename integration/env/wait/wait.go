@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -58,6 +59,16 @@ func Check(ok bool, format string, args ...any) error {
 		return nil
 	}
 	return fmt.Errorf(format, args...)
+}
+
+// Contains returns nil if a text has all that is wanted, else an error with what it lacks.
+func Contains(text string, wanted ...string) error {
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			return fmt.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+	return nil
 }
 
 // Object is an object of a controller.
