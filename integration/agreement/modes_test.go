@@ -20,7 +20,6 @@ func spelling() render.Options {
 	return render.Options{MasqueradeBit: 14, RandomFully: true, DropInvalid: true}
 }
 
-// compareModes spells a Cluster in both modes and compares them.
 func compareModes(c Cluster) (modeComparison, error) {
 	m, err := spellModes(c, spelling())
 	if err != nil {

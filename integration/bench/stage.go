@@ -132,7 +132,6 @@ func closedService(name string) *corev1.Service {
 	}
 }
 
-// slice returns the EndpointSlice of a Service with the Pods that send a byte.
 func (s *stage) slice(service string, says byte) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},

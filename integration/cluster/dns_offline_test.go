@@ -172,7 +172,6 @@ func (w *namesCluster) runsAnew(machine, command, before string) {
 	})
 }
 
-// showPrograms shows the end of what the programs have logged.
 func (w *namesCluster) showPrograms() {
 	w.t.Helper()
 	out, err := w.Kubectl("logs", "--namespace="+chart.Namespace, "--selector=app.kubernetes.io/part-of=gridproxy", "--prefix", "--tail=15", "--max-log-requests=20")

@@ -130,7 +130,6 @@ func (w *securityCluster) pod(machine string) (*corev1.Pod, error) {
 	return nil, fmt.Errorf("there is none on %s", machine)
 }
 
-// ready waits until the daemon of a machine is ready, or is not.
 func (w *securityCluster) ready(machine string, want bool) {
 	w.t.Helper()
 	wait.Until(w.t, fmt.Sprintf("the daemon of %s is ready: %t", machine, want), func() error {

@@ -169,7 +169,6 @@ func (w *siteCluster) replace(s *remoteSite, flag string) {
 	}
 }
 
-// showDaemons shows the end of what the daemons of a site have logged.
 func (w *siteCluster) showDaemons(s *remoteSite) {
 	w.t.Helper()
 	for _, machine := range s.machines() {

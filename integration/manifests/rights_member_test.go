@@ -109,7 +109,6 @@ func tokenOf(t *testing.T, client kubernetes.Interface, namespace, account strin
 	return client.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 }
 
-// withToken returns a configuration with a new token of an account.
 func (h *fleetHub) withToken(t *testing.T, client kubernetes.Interface, namespace, account string) *rest.Config {
 	t.Helper()
 	token, err := tokenOf(t, client, namespace, account)

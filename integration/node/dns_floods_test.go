@@ -217,7 +217,6 @@ func (d *dnsNode) flood(rate int, from []netip.Addr, query func(n int) *dns.Msg)
 // maxDNSMemory bounds what grid-dns takes, in KiB.
 const maxDNSMemory = 128 << 10
 
-// peakMemory returns the most memory that a process has had, in KiB.
 func peakMemory(pid int) (kib int, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -93,7 +93,6 @@ func newDNSNode(t testing.TB, programs dnsPrograms) *dnsNode {
 	return d
 }
 
-// newHeadless returns a headless Service of namespace shop that is closed.
 func newHeadless(name string) *corev1.Service {
 	s := netns.NewService(name)
 	s.Namespace, s.Spec.ClusterIP, s.Spec.ClusterIPs = "shop", corev1.ClusterIPNone, []string{corev1.ClusterIPNone}

@@ -33,7 +33,6 @@ type takenNode struct {
 	dir     string // for files
 }
 
-// eachVariant runs a test with a daemon on a node of each variant of iptables.
 func eachVariant(t *testing.T, run func(t *testing.T, w *takenNode, binary string)) {
 	need.IPTables(t)
 	binary := program.ForTest(t, program.Gridproxy)

@@ -112,7 +112,6 @@ func (w *takenNode) otherProxyEvents() []string {
 	return all
 }
 
-// setReady makes the endpoints of a Service on a node ready or not.
 func (w *takenNode) setReady(service, node string, ready bool) {
 	w.t.Helper()
 	slices := w.api.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault)

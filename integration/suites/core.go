@@ -131,7 +131,6 @@ func nodeSuites() []Suite {
 // unitTestsOfKubeProxy compiles kube-proxy's packages once more, with our code in them.
 const unitTestsOfKubeProxy = "^TestKubeProxyUnitTests$"
 
-// controllerSuites returns the suites of the controller, on a real control plane.
 func controllerSuites() []Suite {
 	return []Suite{
 		{

@@ -276,7 +276,6 @@ const (
 	ipvsSwitch    = "^(TestSwitch|TestTakeOver)$"
 )
 
-// ipvsSuites returns the suites of IPVS mode, on kernels that have it.
 func ipvsSuites() []Suite {
 	var rows []Suite
 	for _, kernel := range []string{"6.1", "6.12"} {

@@ -46,7 +46,6 @@ func readSources(t *testing.T) map[string]string {
 	return texts
 }
 
-// parseTests parses the test files of the repository, by folder.
 func parseTests(t *testing.T) (*token.FileSet, map[string][]*ast.File) {
 	t.Helper()
 	set, folders := token.NewFileSet(), map[string][]*ast.File{}

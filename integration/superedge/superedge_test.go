@@ -174,7 +174,6 @@ func (w *world) same(before, after map[string]string) {
 	}
 }
 
-// managers are the field managers of an object, with what they do.
 func (w *world) managers(what string) []string {
 	w.t.Helper()
 	var entries []metav1.ManagedFieldsEntry

@@ -101,7 +101,6 @@ func valueTables(values *yaml.Node, schema schemaNode) (string, error) {
 	return "\n## Values\n\n" + table(general) + groups.String(), nil
 }
 
-// groupRows are the values of a group, and of the groups in it.
 func groupRows(path string, values *yaml.Node, schema schemaNode, definitions map[string]schemaNode) ([]valueRow, error) {
 	var rows []valueRow
 	for key, value := range pairs(values) {

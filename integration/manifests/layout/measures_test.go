@@ -17,7 +17,6 @@ import (
 // largeRoom is how many files a folder has, beside doc.go and tests, whose doc.go is a map of them.
 const largeRoom = 8
 
-// fileNames are the names of files, or patterns of such, in a text.
 var fileNames = regexp.MustCompile(`[\w*]+\.go\b`)
 
 // TestMaps: in a large room doc.go names each file, alone or by a pattern, and each name there is

@@ -94,7 +94,6 @@ func newService(last byte) *corev1.Service {
 	return s
 }
 
-// nodePort is a Service's NodePort on this node's own address.
 func (w *world) nodePort(f netns.Family, last byte) netip.AddrPort {
 	return netip.AddrPortFrom(w.node.Addr(f), 30000+uint16(last))
 }

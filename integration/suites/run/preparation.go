@@ -167,7 +167,6 @@ func (p *preparation) link(ctx context.Context, s suites.Suite) error {
 	return err
 }
 
-// testBinary returns the path of the tests of a suite with one package.
 func testBinary(root string, s suites.Suite) string {
 	return filepath.Join(root, "bin", "tests", s.TestBinary())
 }
