@@ -42,17 +42,14 @@ func TestDistributionScale(t *testing.T) {
 		t.Skip("SKIPPED: 2,000 reports and 20,000 children take a while; run without -short")
 	}
 	l := newLarge(t)
-	for _, part := range []struct {
-		name string
-		part func(*large)
-	}{
+	for _, p := range []part[*large]{
 		{"20 clusters are current", func(l *large) { l.grow(fewClusters) }},
 		{"100 clusters are current", func(l *large) { l.grow(largeClusters) }},
 		{"rest", (*large).rest},
 		{"one of 2,000 reports changes", (*large).react},
 		{"one cluster with as many rows", (*large).compare},
 	} {
-		l.run(part.name, func(*fleet) { part.part(l) })
+		l.run(p.name, func(*fleet) { p.do(l) })
 	}
 }
 

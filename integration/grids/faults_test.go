@@ -41,16 +41,13 @@ func TestGridFaults(t *testing.T) {
 		f.settled()
 		f.expectUnique(c)
 	})
-	for _, part := range []struct {
-		name string
-		part func(*faults)
-	}{
+	for _, p := range []part[*faults]{
 		{"the API server is killed", (*faults).outage},
 		{"the leader is killed", (*faults).leader},
 		{"others write the same objects", (*faults).storm},
 		{"objects are deleted", (*faults).deletions},
 	} {
-		f.run(part.name, func(*fleet) { part.part(f) })
+		f.run(p.name, func(*fleet) { p.do(f) })
 	}
 }
 

@@ -67,6 +67,12 @@ func nodeName(unit string, i int) string { return fmt.Sprintf("%s-node-%d", unit
 // run runs a part of a test. Each part relies on those before.
 func (f *fleet) run(name string, part func(*fleet)) { runPart(&f.t, name, func() { part(f) }) }
 
+// part is a part of a test of a world.
+type part[W any] struct {
+	name string
+	do   func(W)
+}
+
 // runPart runs a part of a test, which t is meanwhile. The test ends if the part fails.
 func runPart(t **testing.T, name string, part func()) {
 	outer := *t

@@ -114,8 +114,7 @@ func (w *world) rights() string {
 // start runs the controllers until stop, or until the test ends.
 func (w *world) start() {
 	w.t.Helper()
-	config, err := w.User(w.API.Addr, account, "system:serviceaccounts", "system:serviceaccounts:gridproxy")
-	w.must(err)
+	config := w.UserForTest(w.t, account, "system:serviceaccounts", "system:serviceaccounts:gridproxy")
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hooked{w, next} })
 	w.must(w.count.Wrap(config)) // the outer one: what before holds up is being written
 	scheme, err := grid.Scheme()

@@ -37,16 +37,13 @@ func TestGridScale(t *testing.T) {
 	t.Logf("%d Nodes after %s", scaleUnits*scaleNodes, since(begin))
 	s := &scale{fleet: f, counted: f.controller("--leader-elect=false")}
 	s.WaitReady(t)
-	for _, part := range []struct {
-		name string
-		part func(*scale)
-	}{
+	for _, p := range []part[*scale]{
 		{"800 children", (*scale).grow},
 		{"60 s of quiet", (*scale).quiet},
 		{"a Node between two units that others hold", (*scale).move},
 		{"a restart", (*scale).restart},
 	} {
-		f.run(part.name, func(*fleet) { part.part(s) })
+		f.run(p.name, func(*fleet) { p.do(s) })
 	}
 }
 

@@ -16,10 +16,7 @@ import (
 func TestManual(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t)
-	for _, step := range []struct {
-		name string
-		do   func(*walk)
-	}{
+	for _, step := range []part[*walk]{
 		{"stateless", (*walk).stateless},
 		{"a unit comes and goes", (*walk).anotherUnit},
 		{"closure", (*walk).closure},

@@ -25,10 +25,7 @@ func TestSiteAlone(t *testing.T) {
 	shell.Link(t, "deploy", "../../deploy")
 	page := document.Document{Path: "../../docs/site-alone.md"}
 
-	kubelet, err := w.User(w.API.Addr, "system:node:kubelet", "system:nodes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubelet := w.UserForTest(t, "system:node:kubelet", "system:nodes")
 	shell.Follow(t, page, "With the certificate of the kubelet")
 	shell.Follow(t, page, "With an account")
 	account, err := clientcmd.BuildConfigFromFlags("", filepath.Join(shell.Dir, "kubeconfig"))

@@ -153,11 +153,7 @@ func mustNot(t *testing.T, c dynamic.Interface, all ...attempt) {
 // stranger is the kubeconfig of a user without rights.
 func (h *fleetHub) stranger(t *testing.T) string {
 	t.Helper()
-	config, err := h.User(h.API.Addr, "stranger")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return apiserver.KubeconfigForTest(t, config)
+	return apiserver.KubeconfigForTest(t, h.UserForTest(t, "stranger"))
 }
 
 // fails runs grid-controller, which must end with code 3, these words and an empty standard output.

@@ -77,11 +77,7 @@ func forgeries() []forgery {
 func (r *running) forge() {
 	r.t.Helper()
 	for _, f := range forgeries() {
-		config, err := r.User(r.API.Addr, "system:node:"+f.name, "system:nodes")
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		kubelet := apiserver.ClientForTest(r.t, config)
+		kubelet := apiserver.ClientForTest(r.t, r.UserForTest(r.t, "system:node:"+f.name, "system:nodes"))
 		wait.Until(r.t, "the kubelet of "+f.name+" writes to its Node", func() error {
 			n := r.get(f.name)
 			if n.Annotations == nil {
@@ -177,11 +173,7 @@ func TestRecordsAreProtected(t *testing.T) {
 	t.Parallel()
 	r := newStopped(t)
 	r.node("evil")
-	config, err := r.User(r.API.Addr, "system:node:evil", "system:nodes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubelet := apiserver.ClientForTest(t, config)
+	kubelet := apiserver.ClientForTest(t, r.UserForTest(t, "system:node:evil", "system:nodes"))
 	n := r.get("evil")
 	n.Labels[v1alpha2.RecordPrefix+"0123456789abcdef"] = v1alpha2.RecordTaint
 	if _, err := kubelet.CoreV1().Nodes().Update(r.ctx, n, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) {

@@ -80,10 +80,7 @@ func newStopped(t *testing.T) *running {
 func (r *running) start(config func(*site.Config)) (stop func()) {
 	r.t.Helper()
 	r.kubectl(rights, "apply", "-f", "-")
-	rest, err := r.User(r.API.Addr, "sites")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	rest := r.UserForTest(r.t, "sites")
 	rest.QPS, rest.Burst = 1000, 1000
 	if err := r.count.Wrap(rest); err != nil {
 		r.t.Fatal(err)

@@ -50,6 +50,16 @@ func ShowLogs(t testing.TB, dir string) {
 	}
 }
 
+// UserForTest is User on the first API server.
+func (c *Cluster) UserForTest(t testing.TB, name string, groups ...string) *rest.Config {
+	t.Helper()
+	config, err := c.User(c.API.Addr, name, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
 // ClientForTest returns a client for the objects of Kubernetes.
 func ClientForTest(t testing.TB, config *rest.Config) kubernetes.Interface {
 	t.Helper()
