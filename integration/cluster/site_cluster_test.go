@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"gridproxy/integration/env/apiserver"
 	"gridproxy/integration/env/machines"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 )
 
 // sitesNodeGrace is after how long without a word from its kubelet the cloud says that a Node, and
@@ -145,17 +145,12 @@ func (w *siteCluster) kill(s *remoteSite, machine string) (int, error) {
 // each does something for both sites, at the same time, and ends the test if it fails.
 func (w *siteCluster) each(do func(*remoteSite) error) {
 	w.t.Helper()
-	var running sync.WaitGroup
-	errs := make([]error, len(w.sites))
-	for i, s := range w.sites {
-		running.Go(func() {
-			if err := do(s); err != nil {
-				errs[i] = fmt.Errorf("site %s of %s: %w", s.unit, s.proxy, err)
-			}
-		})
-	}
-	running.Wait()
-	must(w.t, errors.Join(errs...))
+	must(w.t, wait.Each(w.sites, func(s *remoteSite) error {
+		if err := do(s); err != nil {
+			return fmt.Errorf("site %s of %s: %w", s.unit, s.proxy, err)
+		}
+		return nil
+	}))
 }
 
 // serve makes the Pods and Services, and waits until both sites are right.

@@ -2,7 +2,6 @@ package grids
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/api/v1alpha1"
 	"gridproxy/controller/federation/agent/delivery"
+	"gridproxy/integration/env/wait"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -183,15 +183,9 @@ func (g *generator) change(cluster, grid string) time.Time {
 
 // abreast calls f with each number below n, 16 at a time.
 func abreast(n int, f func(int) error) error {
-	var running sync.WaitGroup
-	errs, free := make([]error, n), make(chan struct{}, 16)
-	for i := range n {
-		free <- struct{}{}
-		running.Go(func() {
-			defer func() { <-free }()
-			errs[i] = f(i)
-		})
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = i
 	}
-	running.Wait()
-	return errors.Join(errs...)
+	return wait.Each(numbers, f)
 }

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -181,15 +180,7 @@ func (w *world) control(from *netns.Namespace, like netip.Addr) netip.AddrPort {
 func (w *world) fails(how, network string, from *netns.Namespace, to []netip.AddrPort, try func(netip.AddrPort) error) {
 	w.Helper()
 	w.someAddress(to)
-	wait.Until(w.TB, fmt.Sprintf("%s from %s to %v %s", network, from.Name, to, how), func() error {
-		errs := make([]error, len(to))
-		var all sync.WaitGroup
-		for i, a := range to {
-			all.Go(func() { errs[i] = try(a) })
-		}
-		all.Wait()
-		return errors.Join(errs...)
-	})
+	wait.Until(w.TB, fmt.Sprintf("%s from %s to %v %s", network, from.Name, to, how), func() error { return wait.Each(to, try) })
 }
 
 func (w *world) askWithin(d time.Duration, network string, from *netns.Namespace, to netip.AddrPort) (string, error) {

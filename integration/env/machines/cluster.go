@@ -20,6 +20,7 @@ import (
 	"gridproxy/integration/env/netns"
 	"gridproxy/integration/env/nodes"
 	"gridproxy/integration/env/program"
+	"gridproxy/integration/env/wait"
 )
 
 // ClusterCIDRs are where the addresses of Pods come from; those of Services:
@@ -273,17 +274,12 @@ func (c *Cluster) Values() []string {
 
 // each does something for all machines at the same time.
 func (c *Cluster) each(f func(*Machine) error) error {
-	var running sync.WaitGroup
-	errs := make([]error, len(c.machines))
-	for i, m := range c.machines {
-		running.Go(func() {
-			if err := f(m); err != nil {
-				errs[i] = fmt.Errorf("machine %s: %w", m.Name, err)
-			}
-		})
-	}
-	running.Wait()
-	return errors.Join(errs...)
+	return wait.Each(c.machines, func(m *Machine) error {
+		if err := f(m); err != nil {
+			return fmt.Errorf("machine %s: %w", m.Name, err)
+		}
+		return nil
+	})
 }
 
 // Renderer makes manifests of the chart with some values, each KEY=JSON.

@@ -98,7 +98,7 @@ func (c *Cluster) populate(ctx context.Context, o Options) error {
 		func() error { return c.StartControllerManager(ctx, flags...) },
 		func() error { return c.StartScheduler(ctx) },
 	}
-	if err := each(starts, func(start func() error) error { return start() }); err != nil {
+	if err := wait.Each(starts, func(start func() error) error { return start() }); err != nil {
 		return err
 	}
 	if c.Kubelets, err = newKubelets(c.ctx, c.Admin(), o); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gridproxy/integration/env/apiserver"
+	"gridproxy/integration/env/wait"
 )
 
 // ForTest builds what is missing, with progress on standard error, starts a Cluster that ends with
@@ -41,7 +42,7 @@ func SeveralForTest(t testing.TB, options ...Options) []*Cluster {
 			return err
 		}
 	}
-	err = each(starts, func(start func() error) error { return start() })
+	err = wait.Each(starts, func(start func() error) error { return start() })
 	for _, c := range clusters {
 		if c != nil {
 			t.Cleanup(c.Close)

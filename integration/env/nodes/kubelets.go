@@ -58,7 +58,7 @@ func newKubelets(ctx context.Context, config *rest.Config, o Options) (*Kubelets
 	}
 	k.running.Go(func() { k.reflector().RunWithContext(ctx) })
 	k.running.Go(func() { wait.UntilWithContext(ctx, k.renewLeases, k.period) })
-	for range abreast {
+	for range 16 {
 		k.running.Go(func() { k.work(ctx) })
 	}
 	k.running.Go(func() { <-ctx.Done(); k.queue.ShutDown() })

@@ -38,7 +38,7 @@ type machine struct {
 
 // Add makes Nodes that are Ready, with Leases, and returns when each has its Pod ranges.
 func (k *Kubelets) Add(ctx context.Context, nodes ...Node) error {
-	return each(nodes, func(n Node) error {
+	return wait.Each(nodes, func(n Node) error {
 		if err := k.add(ctx, n); err != nil {
 			return fmt.Errorf("adding node %s: %w", n.Name, err)
 		}
@@ -169,7 +169,7 @@ func (k *Kubelets) renewLeases(ctx context.Context) {
 	if err != nil {
 		return // a time can always be encoded
 	}
-	_ = each(k.alive(), func(node string) error {
+	_ = wait.Each(k.alive(), func(node string) error {
 		_, err := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).
 			Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err

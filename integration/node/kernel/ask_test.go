@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -97,13 +96,7 @@ func (w *world) reaches(from *netns.Namespace, network string, to netip.AddrPort
 func (w *world) refused(from *netns.Namespace, network string, to ...netip.AddrPort) {
 	w.t.Helper()
 	w.holds(func(ctx context.Context) error {
-		errs := make([]error, len(to))
-		var all sync.WaitGroup
-		for i, address := range to {
-			all.Go(func() { errs[i] = w.refuses(ctx, from, network, address) })
-		}
-		all.Wait()
-		return errors.Join(errs...)
+		return wait.Each(to, func(a netip.AddrPort) error { return w.refuses(ctx, from, network, a) })
 	})
 }
 
