@@ -74,25 +74,19 @@ func fresh(ctx context.Context, t *testing.T, api kubernetes.Interface, node str
 	t.Helper()
 	s := topology.Snapshot{Node: node, Nodes: map[string]labels.Set{}}
 	services, err := api.CoreV1().Services("").List(ctx, metav1.ListOptions{LabelSelector: "!service.kubernetes.io/service-proxy-name"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range services.Items {
 		if services.Items[i].Spec.ClusterIP != corev1.ClusterIPNone {
 			s.Services = append(s.Services, &services.Items[i])
 		}
 	}
 	endpoints, err := api.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: "!service.kubernetes.io/headless"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range endpoints.Items {
 		s.Slices = append(s.Slices, topology.NewSlice(&endpoints.Items[i]))
 	}
 	nodes, err := api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range nodes.Items {
 		s.Nodes[nodes.Items[i].Name] = nodes.Items[i].Labels
 		if nodes.Items[i].Name == node {

@@ -25,16 +25,12 @@ func TestFailover(t *testing.T) {
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "2")
 	w := newWatchedCluster(t)
 	second, err := w.AddAPIServer(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kept := []string{w.load.addKept(), w.load.addKept(), w.load.addKept()}
 	w.load.fill(5)
 	// The second one is reached through the Link, which can let it hang.
 	link, err := w.NewLink(second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(link.Close)
 	w.watchAs(w.inPod(w.API.Addr.String(), link.Addr.String()))
 	w.settle()
@@ -57,9 +53,7 @@ func TestFailover(t *testing.T) {
 	}
 	w.API.Stop()
 	moved("the first server is killed", second)
-	if err := w.API.Start(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.API.Start(w.ctx))
 	link.Stall()
 	moved("the second server hangs", w.API)
 }
@@ -104,14 +98,10 @@ func (w *watchedCluster) inPod(servers ...string) *rest.Config {
 	account := w.serviceAccount(minimal(w.t))
 	dir := w.t.TempDir()
 	for name, text := range map[string][]byte{"token": []byte(account.BearerToken), "ca.crt": account.CAData} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	config, err := apiserver.Config(servers, "n1", dir, slog.New(slog.DiscardHandler)) // a node that begins with the first of two
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	config.QPS = -1
 	return config
 }

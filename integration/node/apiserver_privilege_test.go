@@ -26,9 +26,7 @@ func minimal(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	const manifest = "../../deploy/gridproxy.yaml"
 	text, err := os.ReadFile(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var role rbacv1.ClusterRole
 		if err := yaml.Unmarshal([]byte(document), &role); err == nil && role.Kind == "ClusterRole" {

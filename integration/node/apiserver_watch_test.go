@@ -34,18 +34,14 @@ func TestGapWhileAPIServerIsDown(t *testing.T) {
 	t.Parallel()
 	w := newSettled(t)
 	other, err := w.AddAPIServer(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.API.Stop()
 	w.load.on(apiserver.ClientForTest(w.t, w.AdminAt(other.Addr)))
 	w.load.change(60)
 	if _, ok := w.source.Snapshot(); !ok {
 		t.Error("the last Snapshot is withdrawn because the API server is away")
 	}
-	if err := w.API.Start(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.API.Start(w.ctx))
 	w.settle()
 	w.load.change(20)
 	w.settle()
@@ -63,9 +59,7 @@ func TestGone(t *testing.T) {
 	}
 	w.link.Cut()
 	w.load.change(60)
-	if err := w.CompactAndForceGone(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.CompactAndForceGone(w.ctx))
 	w.link.Pass()
 	w.settle()
 	for _, r := range resources {
@@ -170,9 +164,7 @@ func TestStartsBeforeTheAPIServer(t *testing.T) {
 	if _, ok := w.source.Snapshot(); ok {
 		t.Error("a Snapshot is handed out that nobody can have told")
 	}
-	if err := w.API.Start(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.API.Start(w.ctx))
 	w.settle()
 	if w.asked.all[0].status == http.StatusOK {
 		t.Error("the first request was answered: the API server was not down")

@@ -33,9 +33,7 @@ var zeroOfHelp = map[string]string{"": "false", "duration": "0s", "Level": "0", 
 // here, too, or has no effect. The configuration that kube-proxy writes can be read.
 func TestCommandLine(t *testing.T) {
 	tools, err := apiserver.Ensure(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	help, err := exec.CommandContext(t.Context(), tools.Path("kube-proxy"), "--help").CombinedOutput()
 	if err != nil {
 		t.Fatalf("kube-proxy --help: %v\n%s", err, help)
@@ -81,13 +79,9 @@ func TestCommandLine(t *testing.T) {
 		t.Fatalf("kube-proxy --write-config-to: %v\n%s", err, out)
 	}
 	_, set, err := parseFlags()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := options.ConfigText(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	warnings, err := options.SetConfig(file, text, set)
 	if err != nil {
 		t.Error(err)

@@ -113,9 +113,7 @@ const silentZone = "silent.example."
 func serveFakeDNS(t testing.TB, pod *netns.Pod) {
 	t.Helper()
 	record, err := dns.NewRR(askedName + " 5 IN A " + answerOfCloud)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	handler := dns.HandlerFunc(func(w dns.ResponseWriter, query *dns.Msg) {
 		if dns.IsSubDomain(silentZone, query.Question[0].Name) {
 			return

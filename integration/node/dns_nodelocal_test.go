@@ -50,9 +50,7 @@ func nodeLocalFaults() []nodeLocalFault {
 func BenchmarkDNSBesideNodeLocal(b *testing.B) {
 	programs := buildDNSPrograms(b)
 	path, err := apiserver.EnsureCoreDNS(b.Context(), os.Stderr)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	for _, theirs := range nodeLocalFaults() {
 		ours := dnsFaults()[slices.IndexFunc(dnsFaults(), func(f dnsFault) bool { return f.name == theirs.name })]
 		b.Run(theirs.name+"/grid-dns", func(b *testing.B) {

@@ -23,9 +23,7 @@ func TestOperation(t *testing.T) {
 	w.addService("web", "10.96.0.10", "bj-3", "gz-2")
 	w.start()
 	wait.Until(w.t, "web is confined", func() error { return w.wantRule("10.0.9.1:8080", true) })
-	if err := w.wantRule("10.0.9.2:8080", false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.wantRule("10.0.9.2:8080", false))
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T, *operatedNode)
@@ -40,18 +38,14 @@ func TestOperation(t *testing.T) {
 // testAnswers: what render and explain say is what the daemon does.
 func testAnswers(t *testing.T, w *operatedNode) {
 	text, err := w.node.Run(w.ctx, nil, w.binary, "explain", "web", "--node-name", here, "--kubeconfig", w.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{"10.0.9.1:8080  bj-3  location=beijing  kept     -", "10.0.9.2:8080  gz-2  -                 dropped  not in this unit (its Node is not watched)"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("explain lacks %q:\n%s", want, text)
 		}
 	}
 	text, err = w.node.Run(w.ctx, nil, w.binary, "render", "--node-name", here, "--kubeconfig", w.Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(string(text), "--to-destination 10.0.9.1:8080") || strings.Contains(string(text), "10.0.9.2") {
 		t.Errorf("render:\n%s", text)
 	}
@@ -61,9 +55,7 @@ func testAnswers(t *testing.T, w *operatedNode) {
 		"explain web --all-nodes": "gz-2  location=guangzhou  1 of 2     gz-2         -",
 	} {
 		text, err = w.node.Run(w.ctx, nil, w.binary, append(strings.Fields(args), "--kubeconfig", w.Kubeconfig())...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %q:\n%s", args, want, text)
 		}

@@ -51,9 +51,7 @@ func newTools(t *testing.T) *tools {
 	dir := t.TempDir()
 	for _, name := range []string{"iptables-nft-restore", "ip6tables-nft-restore"} {
 		script := fmt.Sprintf(restoreScript, dir, name, "/usr/sbin/"+name)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 	}
 	return &tools{dir}
 }

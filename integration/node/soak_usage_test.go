@@ -23,9 +23,7 @@ func (u usage) String() string {
 func (s *soak) usage(t *testing.T) usage {
 	t.Helper()
 	page, err := s.node.Get(s.ctx, metrics, "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	values := map[string]float64{}
 	for lines := bufio.NewScanner(bytes.NewReader(page.Text)); lines.Scan(); {
 		name, text, _ := strings.Cut(lines.Text(), " ")

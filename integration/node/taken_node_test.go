@@ -188,9 +188,7 @@ func (c counters) writes(t *testing.T) []string {
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(c.log, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(c.log, nil, 0o644))
 	var writes []string
 	for line := range strings.Lines(string(bytes.TrimSpace(content))) {
 		if !harmless(strings.Fields(line)[1:]) {

@@ -29,9 +29,7 @@ type release struct {
 func releases(t *testing.T) (before, today release) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if git(root, "cat-file", "-e", pinned+"^{commit}") != nil {
 		err := git(root, "fetch", "--quiet", "--depth=1", "origin", pinned)
 		need.That(t, err == nil, fmt.Sprintf("the history has no commit %s: run `git fetch --unshallow`: %v", pinned, err))

@@ -75,9 +75,7 @@ func (w *watchedCluster) watchAs(config *rest.Config) {
 	config.Wrap(w.asked.wrap)
 	var err error
 	w.source, err = watch.NewCluster(watch.ClusterConfig{Rest: config, Node: self, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
