@@ -103,9 +103,7 @@ func newPagesCluster(t *testing.T) (*tour, string) {
 	t.Helper()
 	need.Cluster(t)
 	helm, err := apiserver.EnsureHelm(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	gridproxy := machines.ImageForTest(t, func(ctx context.Context, dir string) (machines.Image, error) {
 		return machines.GridproxyAs(ctx, dir, "registry.example.com/gridproxy:1.0")
 	})

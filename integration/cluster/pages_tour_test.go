@@ -39,9 +39,7 @@ func cloned(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "gridproxy")
 	top, err := filepath.Abs(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	patch := dir + ".patch"
 	script := `git clone --quiet "$1" "$2" && git -C "$1" diff --binary HEAD > "$3" && { [ ! -s "$3" ] || git -C "$2" apply "$3"; }`
 	if out, err := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", top, dir, patch).CombinedOutput(); err != nil {
@@ -54,9 +52,7 @@ func cloned(t *testing.T) string {
 func parts(t *testing.T, clone, page string) (laptop, onCluster []document.Example) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(clone, page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all, err := document.Parse(string(text)).Examples()
 	if err != nil {
 		t.Fatalf("%s: %v", page, err)

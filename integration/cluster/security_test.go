@@ -68,14 +68,10 @@ func newSecurityCluster(t *testing.T) *securityCluster {
 		Manifests: []string{"../../deploy/crds"}, Images: []machines.Image{machines.ImageForTest(t, machines.Gridproxy)},
 	})
 	helm, err := chart.New(t.Context(), os.Stderr, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.Apply(t, echo)
 	w.begin = time.Now()
-	if err := w.Install(t.Context(), helm, "crds.install=false"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Install(t.Context(), helm, "crds.install=false"))
 	ip := w.MustKubectl(t, "get", "service", "echo", "-o", "jsonpath={.spec.clusterIP}")
 	w.service = netip.AddrPortFrom(netip.MustParseAddr(ip), 80)
 	return w
@@ -209,9 +205,7 @@ func (w *securityCluster) process(machine, program string, want map[string]strin
 		return nil
 	})
 	status, err := m.Run(w.t.Context(), nil, "cat", "/proc/"+pid+"/status")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	seen := map[string]string{}
 	for line := range strings.Lines(string(status)) {
 		key, value, _ := strings.Cut(line, ":")
@@ -225,9 +219,7 @@ func (w *securityCluster) process(machine, program string, want map[string]strin
 		}
 	}
 	mounts, err := m.Run(w.t.Context(), nil, "cat", "/proc/"+pid+"/mountinfo")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	for line := range strings.Lines(string(mounts)) {
 		if f := strings.Fields(line); f[4] == "/" && !slices.Contains(strings.Split(f[5], ","), "ro") {
 			w.t.Errorf("%s on %s can write to its root file system: %s", program, machine, line)

@@ -42,9 +42,7 @@ func newMigrationCluster(t *testing.T) *migrationCluster {
 	specs := slices.DeleteFunc(machines.Manual(), func(s machines.Spec) bool { return s.Name != "bj-1" && s.Name != "gz-1" })
 	specs[0].Variant, specs[1].Variant = apiserver.NFT, apiserver.Legacy
 	helm, err := apiserver.EnsureHelm(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &migrationCluster{t: t, Cluster: machines.ForTest(t, machines.Options{Machines: specs, NodeGrace: grace, Images: []machines.Image{machines.ImageForTest(t, machines.Gridproxy)}})}
 	w.shell = document.NewShell(t, w.Admin(), map[string]string{"kubectl": w.Tools().Path("kubectl"), "helm": helm})
 	w.shell.Link(t, "deploy", "../../deploy")
