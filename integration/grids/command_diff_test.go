@@ -50,9 +50,7 @@ func twoUnits(t *testing.T) *terminal {
 func (w *terminal) call(stdin string, args ...string) string {
 	w.Helper()
 	out, err := w.cluster.KubectlIn(w.Context(), strings.NewReader(stdin), args...)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return out
 }
 
@@ -100,9 +98,7 @@ func (w *terminal) diff(code int, args ...string) (out, problems string) {
 func (w *terminal) edited(old, changed string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(stateless, "deploymentgrid.yaml"))
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	if !bytes.Contains(text, []byte(old)) {
 		w.Fatalf("the sample has no %q", old)
 	}
@@ -112,9 +108,7 @@ func (w *terminal) edited(old, changed string) string {
 func (w *terminal) file(text string) string {
 	w.Helper()
 	path := filepath.Join(w.TempDir(), "file.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		w.Fatal(err)
-	}
+	must(w, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

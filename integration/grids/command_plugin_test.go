@@ -53,9 +53,7 @@ func (p plugin) ask(args ...string) (out, problems string, code int) {
 func daemonAt(t *testing.T) (host, port string) {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
 			host = n.IP.String()
@@ -63,9 +61,7 @@ func daemonAt(t *testing.T) (host, port string) {
 	}
 	need.That(t, host != "", "an IPv4 address beside those of loopback")
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
 			http.NotFound(w, r)

@@ -65,9 +65,7 @@ func (w *terminal) start(args ...string) *runningController {
 		}
 		close(r.ended)
 	}()
-	if err := <-started; err != nil {
-		w.Fatal(err)
-	}
+	must(w, <-started)
 	return r
 }
 
@@ -135,9 +133,7 @@ func relayed(t *testing.T, c *apiserver.Cluster, count *nodes.Count) string {
 	admin := c.Admin()
 	count.Wrap(admin)
 	relay, err := c.NewRelay(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(relay.Close)
 	return apiserver.KubeconfigForTest(t, relay.Config())
 }
@@ -164,9 +160,7 @@ func (w *terminal) lease(c *apiserver.Cluster) *coordinationv1.Lease {
 	w.Helper()
 	api := apiserver.ClientForTest(w, c.Admin())
 	lease, err := api.CoordinationV1().Leases("kube-system").Get(context.Background(), "grid-controller", metav1.GetOptions{})
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return lease
 }
 
@@ -182,9 +176,7 @@ func answers(address, path string, code int) error {
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

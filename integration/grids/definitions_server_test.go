@@ -71,9 +71,7 @@ func newGrid(kind string, spec map[string]any) *unstructured.Unstructured {
 func parse(t *testing.T, text []byte) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, u.UnmarshalJSON(text))
 	return u
 }
 

@@ -115,9 +115,7 @@ func (d *definitions) templates(t *testing.T) {
 			spec["templatePool"] = map[string]any{"canary": template()}
 		}
 		made, err := d.of(kind).Create(d.ctx, newGrid(kind, spec), metav1.CreateOptions{FieldValidation: "Strict"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(spec, made.Object["spec"]); diff != "" {
 			t.Errorf("%s (-sent +kept)\n%s", kind, diff)
 		}
@@ -179,18 +177,12 @@ func (d *definitions) columns(t *testing.T) {
 	}
 	for kind, typed := range statuses {
 		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		made, err := d.of(kind).Create(d.ctx, newGrid(kind, map[string]any{"gridUniqKey": "location", "template": whole()}), metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		made.Object["status"] = u["status"]
 		kept, err := d.of(kind).UpdateStatus(d.ctx, made, metav1.UpdateOptions{FieldValidation: "Strict"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(u["status"], kept.Object["status"]); diff != "" {
 			t.Errorf("%s's status (-sent +kept)\n%s", kind, diff)
 		}
@@ -221,18 +213,14 @@ func (d *definitions) samples(t *testing.T) {
 		}
 		d.MustKubectl(t, "apply", "--server-side", "--validate=strict", "-f", folder)
 		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, file := range files {
 			sample := readYAML(t, file)
 			if sample.GetAPIVersion() != v1.GroupVersion().String() {
 				continue // another package's
 			}
 			kept, err := d.of(sample.GetKind()).Get(d.ctx, sample.GetName(), metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(sample.Object["spec"], kept.Object["spec"]); diff != "" {
 				t.Errorf("%s (-file +kept)\n%s", file, diff)
 			}
@@ -286,17 +274,13 @@ func (d *definitions) stored(t *testing.T) {
 func (d *definitions) relax(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(crds, "superedge.io_*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
 		crd := readYAML(t, file)
 		withoutRules(crd.Object)
 		resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 		live, err := d.client.Resource(resource).Get(d.ctx, crd.GetName(), metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		live.Object["spec"] = crd.Object["spec"]
 		if _, err := d.client.Resource(resource).Update(d.ctx, live, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -328,9 +312,7 @@ func (d *definitions) remove(t *testing.T, kind, name string) {
 func readYAML(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	asJSON, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -349,8 +331,6 @@ func typed(t *testing.T, u *unstructured.Unstructured) (grid interface{ Validate
 	default:
 		grid = &v1.ServiceGrid{}
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, grid); err != nil {
-		t.Fatal(err)
-	}
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, grid))
 	return grid
 }

@@ -109,17 +109,17 @@ func (d *distribution) renewedToken() int {
 	d.t.Helper()
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: "gridproxy", Name: v1alpha1.HubSecret}
-	d.must(d.west.client.Get(d.t.Context(), key, &secret))
+	must(d.t, d.west.client.Get(d.t.Context(), key, &secret))
 	api, err := kubernetes.NewForConfig(&rest.Config{
 		Host: "https://" + d.uplink.Addr.String(), Dial: apiserver.Dialer(d.west.Namespace()),
 		BearerToken: string(secret.Data["token"]), TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data["ca.crt"]},
 	})
-	d.must(err)
+	must(d.t, err)
 	seconds := int64((90 * 24 * time.Hour).Seconds())
 	before, _ := d.uplink.Sent()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	_, err = api.CoreV1().ServiceAccounts(v1alpha1.NamespacePrefix+west).CreateToken(d.t.Context(), v1alpha1.MemberAccount, request, metav1.CreateOptions{})
-	d.must(err)
+	must(d.t, err)
 	after, _ := d.uplink.Sent()
 	return after - before
 }

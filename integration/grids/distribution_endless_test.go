@@ -116,9 +116,9 @@ type endlessMember struct {
 func newEndlessMember(l *large) *endlessMember {
 	l.t.Helper()
 	transport, err := rest.TransportFor(l.Admin())
-	l.must(err)
+	must(l.t, err)
 	api, err := url.Parse(l.Admin().Host)
-	l.must(err)
+	must(l.t, err)
 	m := &endlessMember{replicas: 2, proxy: httputil.NewSingleHostReverseProxy(api)}
 	m.proxy.Transport, m.proxy.FlushInterval = transport, -1
 	none := "none"

@@ -131,7 +131,7 @@ func (d *distribution) setReplicas(replicas int) {
 func (d *distribution) pods(s *site) []types.UID {
 	d.t.Helper()
 	list, err := s.Client.CoreV1().Pods("default").List(d.t.Context(), metav1.ListOptions{LabelSelector: "appGrid=echo"})
-	d.must(err)
+	must(d.t, err)
 	var all []types.UID
 	for _, p := range list.Items {
 		if p.DeletionTimestamp == nil {

@@ -103,7 +103,7 @@ func (w *faultyFleet) replicasIn(s *site) (int32, error) {
 func (w *faultyFleet) stays(s *site) {
 	w.t.Helper()
 	g, err := s.grid(w.t.Context(), calmGrid)
-	w.must(err)
+	must(w.t, err)
 	if before, found := w.uids[s.name]; found && before != g.UID {
 		w.t.Errorf("the Grid %s of %s was deleted and made again", calmGrid, s.name)
 	}
@@ -196,7 +196,7 @@ func (w *faultyFleet) patchCluster(name, patch string) {
 func (w *faultyFleet) giveKubeconfig(text string) {
 	w.t.Helper()
 	patch, err := json.Marshal(map[string]any{"stringData": map[string]string{"value": text}})
-	w.must(err)
+	must(w.t, err)
 	w.hub.MustKubectl(w.t, "patch", "secret", "member-kubeconfig", "--namespace=fleet-"+east, "--type=merge", "--patch="+string(patch))
 	w.touchEast()
 }
@@ -206,14 +206,14 @@ func (w *faultyFleet) giveKubeconfig(text string) {
 func (w *faultyFleet) touchEast() {
 	w.t.Helper()
 	c, err := w.fleetCluster(east)
-	w.must(err)
+	must(w.t, err)
 	w.patchCluster(east, fmt.Sprintf(`{"spec":{"createNamespace":%t}}`, !c.Spec.CreateNamespace))
 }
 
 func (w *faultyFleet) kubeconfigOf(config *rest.Config) string {
 	w.t.Helper()
 	text, err := os.ReadFile(apiserver.KubeconfigForTest(w.t, config))
-	w.must(err)
+	must(w.t, err)
 	return string(text)
 }
 
@@ -228,7 +228,7 @@ func (w *faultyFleet) command(args ...string) {
 func (w *faultyFleet) rejoinEast() {
 	w.t.Helper()
 	file := filepath.Join(w.t.TempDir(), "member")
-	w.must(os.WriteFile(file, []byte(w.kubeconfigOf(w.east.Admin())), 0o600))
+	must(w.t, os.WriteFile(file, []byte(w.kubeconfigOf(w.east.Admin())), 0o600))
 	w.command("join", "--cluster=east", "--member-kubeconfig="+file)
 	w.touchEast()
 }

@@ -95,7 +95,7 @@ func (d *distribution) writesIn(wait time.Duration) (leases int, err error) {
 func (d *distribution) writes(s *site) map[string]int {
 	d.t.Helper()
 	text, err := s.Client.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(d.t.Context())
-	d.must(err)
+	must(d.t, err)
 	all := map[string]int{}
 	for line := range bytes.Lines(text) {
 		m := writeRequests.FindSubmatch(line)
@@ -104,7 +104,7 @@ func (d *distribution) writes(s *site) map[string]int {
 			continue
 		}
 		n, err := strconv.ParseFloat(string(m[4]), 64)
-		d.must(err)
+		must(d.t, err)
 		all[string(m[3])+" "+string(m[2])] += int(n)
 	}
 	if len(all) == 0 {

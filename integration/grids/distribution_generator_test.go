@@ -33,7 +33,7 @@ type generator struct {
 func newGenerator(f *fleet) *generator {
 	f.t.Helper()
 	system := &corev1.Namespace{}
-	f.must(f.client.Get(f.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
+	must(f.t, f.client.Get(f.t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system))
 	g := &generator{fleet: f, hub: string(system.UID)}
 	ctx, done := f.t.Context(), make(chan struct{})
 	go func() {
@@ -95,7 +95,7 @@ func (g *generator) meta(cluster, name string) metav1.ObjectMeta {
 func (g *generator) join(known, n int) {
 	g.t.Helper()
 	ctx := g.t.Context()
-	g.must(abreast(n-known, func(i int) error {
+	must(g.t, abreast(n-known, func(i int) error {
 		name := fmt.Sprintf("cluster-%02d", known+i)
 		namespace := &corev1.Namespace{ObjectMeta: g.meta(name, "")}
 		namespace.Name, namespace.Namespace = namespace.Namespace, ""
@@ -124,7 +124,7 @@ func (g *generator) report(sent map[string][]v1alpha1.ClusterGrid) {
 			all = append(all, g.ready(cluster, grid))
 		}
 	}
-	g.must(abreast(len(all), func(i int) error { return g.client.Create(g.t.Context(), all[i]) }))
+	must(g.t, abreast(len(all), func(i int) error { return g.client.Create(g.t.Context(), all[i]) }))
 }
 
 // ready is a report of a Grid that is ready in all units.
@@ -167,7 +167,7 @@ const readyDeployment = `{"observedGeneration": 1, "replicas": 2, "updatedReplic
 func (g *generator) change(cluster, grid string) time.Time {
 	g.t.Helper()
 	var list v1alpha1.GridReportList
-	g.must(g.client.List(g.t.Context(), &list, client.InNamespace(v1alpha1.NamespacePrefix+cluster)))
+	must(g.t, g.client.List(g.t.Context(), &list, client.InNamespace(v1alpha1.NamespacePrefix+cluster)))
 	at := slices.IndexFunc(list.Items, func(r v1alpha1.GridReport) bool { return r.Spec.Name == grid })
 	if at < 0 {
 		g.t.Fatalf("%s has reported nothing about %s", cluster, grid)
@@ -177,7 +177,7 @@ func (g *generator) change(cluster, grid string) time.Time {
 	u.ReadyReplicas, u.Phase = 1, v1.UnitProgressing
 	r.Spec.ReadyUnits--
 	begin := time.Now()
-	g.must(g.client.Update(g.t.Context(), r))
+	must(g.t, g.client.Update(g.t.Context(), r))
 	return begin
 }
 

@@ -52,7 +52,7 @@ func (w *faultyFleet) collides() {
 	w.tells(west, "default", "taken", "NameCollision", "belongs to the cluster itself", "rename one of the two")
 	w.calm(w.west, w.east)
 	g, err := w.west.grid(w.t.Context(), "taken")
-	w.must(err)
+	must(w.t, err)
 	if g.Labels["mine"] != "yes" || g.Annotations[v1alpha1.AnnotationFrom] != "" {
 		w.t.Errorf("the Grid of west was taken over: %v %v", g.Labels, g.Annotations)
 	}
@@ -73,7 +73,7 @@ func (w *faultyFleet) anotherHub() {
 	w.gone("theirs", w.hub, w.east)
 	w.recover(west, east)
 	g, err := w.west.grid(w.t.Context(), "theirs")
-	w.must(err)
+	must(w.t, err)
 	if g.Annotations[v1alpha1.AnnotationFrom] != from {
 		w.t.Errorf("the Grid of another hub was taken over: %v", g.Annotations)
 	}
@@ -165,7 +165,7 @@ func (w *faultyFleet) renewAt(at time.Time, nodes int32) {
 		return errors.Join(err, wait.Check(c.Status.Nodes == nodes, "status.nodes is %d, want %d", c.Status.Nodes, nodes))
 	})
 	c, err := w.fleetCluster(west)
-	w.must(err)
+	must(w.t, err)
 	if c.Status.SilentSince != nil || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReachable) {
 		w.t.Errorf("with a clock at %s, FleetCluster west is %+v", at, c.Status)
 	}
@@ -246,7 +246,7 @@ func (w *faultyFleet) badKubeconfig() {
 // replaced: under east's name the hub answers, whose Grids stay what they are.
 func (w *faultyFleet) replaced() {
 	before, err := w.hub.grid(w.t.Context(), calmGrid)
-	w.must(err)
+	must(w.t, err)
 	w.giveKubeconfig(w.kubeconfigOf(w.hub.Admin()))
 	w.says(east, "Replaced", v1alpha1.ConditionClusterReplaced, "OtherUID", "nothing is sent", "if the cluster was made again", "join")
 	w.says(east, "Replaced", v1alpha1.ConditionCurrent, "ClusterReplaced", "nothing is sent")
@@ -257,7 +257,7 @@ func (w *faultyFleet) replaced() {
 	w.change()
 	w.follows(w.hub)
 	after, err := w.hub.grid(w.t.Context(), calmGrid)
-	w.must(err)
+	must(w.t, err)
 	if after.Annotations[v1alpha1.AnnotationFrom] != "" || after.Generation != before.Generation+1 || after.Labels[v1alpha1.LabelFederated] == "" {
 		w.t.Errorf("the Grid of the hub was applied to: %+v", after.ObjectMeta)
 	}

@@ -31,7 +31,7 @@ func (d *distribution) kills() {
 	if text := os.Getenv("GRIDPROXY_FEDERATION_SEED"); text != "" {
 		var err error
 		seed, err = strconv.ParseUint(text, 10, 64)
-		d.must(err)
+		must(d.t, err)
 	}
 	d.t.Logf("seed %d (repeat with GRIDPROXY_FEDERATION_SEED=%d)", seed, seed)
 	random := rand.New(rand.NewPCG(seed, 0))

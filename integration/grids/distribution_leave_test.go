@@ -36,7 +36,7 @@ func (w *faultyFleet) deletedUnseen() {
 // Flux works for east knows nothing of the Grid.
 func (w *faultyFleet) restored() {
 	backup := filepath.Join(w.t.TempDir(), "backup")
-	w.must(w.hub.Backup(wait.Usual.Context(w.t), backup))
+	must(w.t, w.hub.Backup(wait.Usual.Context(w.t), backup))
 	before := w.heard(west)
 	wait.Until(w.t, "west is heard after the backup", func() error { return wait.Check(w.heard(west) != before, "not yet") })
 	w.age()
@@ -48,7 +48,7 @@ func (w *faultyFleet) restored() {
 	lost := w.lost(w.west)
 	w.hub.controller.Stop()
 	w.hub.engine.Stop(syscall.SIGKILL, 0)
-	w.must(w.hub.Restore(wait.Usual.Context(w.t), backup))
+	must(w.t, w.hub.Restore(wait.Usual.Context(w.t), backup))
 	w.startController(w.hub)
 	for _, s := range []*site{w.west, w.east} {
 		w.says(s.name, "Held", v1alpha1.ConditionDistributionHeld, "UnknownGrids", "default/young", "if they may be removed there, run: kubectl annotate fleetcluster "+s.name)
@@ -88,10 +88,10 @@ func (w *faultyFleet) age() {
 	w.t.Helper()
 	m := &corev1.ConfigMap{}
 	m.Namespace, m.Name = "default", "age"
-	w.must(w.hub.client.Create(w.t.Context(), m))
+	must(w.t, w.hub.client.Create(w.t.Context(), m))
 	for i := range 2000 {
 		m.Data = map[string]string{"age": fmt.Sprint(i)}
-		w.must(w.hub.client.Update(w.t.Context(), m))
+		must(w.t, w.hub.client.Update(w.t.Context(), m))
 	}
 }
 
@@ -104,7 +104,7 @@ func (w *faultyFleet) lost(s *site) int {
 func (w *faultyFleet) heard(name string) string {
 	w.t.Helper()
 	var lease coordinationv1.Lease
-	w.must(w.hub.client.Get(w.t.Context(), client.ObjectKey{Namespace: v1alpha1.NamespacePrefix + name, Name: v1alpha1.HeartbeatLease}, &lease))
+	must(w.t, w.hub.client.Get(w.t.Context(), client.ObjectKey{Namespace: v1alpha1.NamespacePrefix + name, Name: v1alpha1.HeartbeatLease}, &lease))
 	return lease.ResourceVersion
 }
 
@@ -112,7 +112,7 @@ func (w *faultyFleet) heard(name string) string {
 func (w *faultyFleet) release(s *site) {
 	w.t.Helper()
 	c, err := w.fleetCluster(s.name)
-	w.must(err)
+	must(w.t, err)
 	held := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionDistributionHeld)
 	_, command, found := strings.Cut(held.Message, "run: kubectl ")
 	if !found {

@@ -73,7 +73,7 @@ func newLarge(t *testing.T) *large {
 	l := &large{fleet: f, resident: map[string]float64{}}
 	l.members = newGenerator(f)
 	ports, err := apiserver.FreePorts(nil, 1)
-	f.must(err)
+	must(f.t, err)
 	l.makeGrids(metav1.NamespaceDefault, map[string]string{v1alpha1.LabelFederated: v1alpha1.Federated})
 	l.artifacts = ports[0].String()
 	l.counted = l.start("hub", "--federation=hub", "--artifact-bind-address="+l.artifacts)
@@ -143,9 +143,9 @@ func (l *large) makeGrids(namespace string, labels map[string]string) {
 	l.t.Helper()
 	for i := range largeGrids {
 		g := &v1.DeploymentGrid{}
-		l.must(yaml.Unmarshal([]byte(deploymentGrid(fmt.Sprintf("grid-%02d", i), "replicas: 2")), g))
+		must(l.t, yaml.Unmarshal([]byte(deploymentGrid(fmt.Sprintf("grid-%02d", i), "replicas: 2")), g))
 		g.Namespace, g.Labels = namespace, labels
-		l.must(l.client.Create(l.t.Context(), g))
+		must(l.t, l.client.Create(l.t.Context(), g))
 		if labels != nil {
 			l.grids = append(l.grids, g.Name)
 		}
@@ -240,7 +240,7 @@ const (
 func (l *large) figures() map[string]float64 {
 	l.t.Helper()
 	text, err := l.Get(l.t.Context(), l.Metrics, "/metrics")
-	l.must(err)
+	must(l.t, err)
 	all := map[string]float64{}
 	for line := range strings.Lines(text) {
 		if name, value, found := strings.Cut(strings.TrimSpace(line), " "); found {
@@ -303,8 +303,8 @@ func (l *large) statusWritten(name string) (time.Time, error) {
 func (l *large) compare() {
 	l.Kill()
 	const namespace = "plain"
-	l.must(l.client.Create(l.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
-	l.must(abreast(sameRows, func(i int) error {
+	must(l.t, l.client.Create(l.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	must(l.t, abreast(sameRows, func(i int) error {
 		name := fmt.Sprintf("unit-%04d", i)
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"location": name}}}
 		if err := l.client.Create(l.t.Context(), n); err != nil {

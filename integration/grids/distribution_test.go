@@ -57,7 +57,7 @@ func (d *distribution) isolated() {
 	outside := rest.CopyConfig(d.west.Admin())
 	outside.Dial, outside.Timeout = nil, 2*time.Second
 	api, err := discovery.NewDiscoveryClientForConfig(outside)
-	d.must(err)
+	must(d.t, err)
 	if version, err := api.ServerVersion(); err == nil {
 		d.t.Errorf("the API server of west, at %s, tells the hub that it is %s", d.west.API.Addr, version)
 	}
@@ -206,7 +206,7 @@ func (d *distribution) revertsChild(s *site, unit string) {
 func (d *distribution) revertsGrid(s *site, unit string, then func()) {
 	d.t.Helper()
 	before, err := s.grid(d.t.Context(), demo)
-	d.must(err)
+	must(d.t, err)
 	s.MustKubectl(d.t, "patch", "deploymentgrid", demo, "--type=merge", `--patch={"spec":{"templatePool":{"test1":{"replicas":9},"test2":{"replicas":9}}}}`)
 	if then != nil {
 		then()
@@ -246,7 +246,7 @@ func (d *distribution) claims() {
 		})
 	}
 	before, err := claims(d.west)
-	d.must(err)
+	must(d.t, err)
 	d.hub.MustKubectl(d.t, "delete", "statefulsetgrid", "keeper", "--wait=false")
 	for _, s := range d.sites() {
 		wait.Until(d.t, "the StatefulSets are gone in "+s.name, func() error {

@@ -57,7 +57,7 @@ func newDistribution(t *testing.T, members ...string) *distribution {
 	d := &distribution{whole: t, t: t, members: map[string]*site{}}
 	var err error
 	d.flux, err = apiserver.EnsureFlux(t.Context(), os.Stderr)
-	d.must(err)
+	must(d.t, err)
 	d.binary = program.ForTest(t, program.GridController)
 	lab := netns.ForTest(t, netns.Layout{})
 	options := []nodes.Options{{Manifests: []string{crds, d.flux.CRDs()}}}
@@ -101,7 +101,7 @@ func (d *distribution) start(s *site, part string) {
 	s.options.Binary = d.binary
 	if part != "off" {
 		ports, err := apiserver.FreePorts(s.Namespace(), 1)
-		d.must(err)
+		must(d.t, err)
 		s.options.Manifests = append(s.options.Manifests, "../../deploy/federation/"+part+".yaml")
 		s.options.Flags = append(s.options.Flags, "--federation="+part,
 			"--artifact-bind-address="+ports[0].String(), "--artifact-url=http://"+ports[0].String())
@@ -124,26 +124,26 @@ const engineFiles = "../../deploy/federation/flux"
 func (d *distribution) installEngine(s *site) {
 	d.t.Helper()
 	dir := d.t.TempDir()
-	d.must(os.CopyFS(dir, os.DirFS(engineFiles)))
+	must(d.t, os.CopyFS(dir, os.DirFS(engineFiles)))
 	// Without the files of the releases: they are in the network, and what they install is here
 	// already.
 	own := "namespace: flux-system\nresources: [namespace.yaml, account.yaml, rights.yaml]\n"
-	d.must(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(own), 0o600))
+	must(d.t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(own), 0o600))
 	s.MustKubectl(d.t, "apply", "-k", dir)
 	text, err := os.ReadFile(filepath.Join(engineFiles, "deployment.yaml"))
-	d.must(err)
+	must(d.t, err)
 	var deployment appsv1.Deployment
-	d.must(yaml.Unmarshal(text, &deployment))
+	must(d.t, yaml.Unmarshal(text, &deployment))
 	s.engineFlags = append(deployment.Spec.Template.Spec.Containers[0].Args, "--enable-leader-election=false")
 	s.engineUser, err = s.User(s.API.Addr, "system:serviceaccount:flux-system:kustomize-controller")
-	d.must(err)
+	must(d.t, err)
 }
 
 func (d *distribution) startEngine(s *site) {
 	d.t.Helper()
 	var err error
 	s.engine, err = s.StartFlux(wait.Usual.Context(d.t), d.flux, s.engineUser, s.engineFlags...)
-	d.must(err)
+	must(d.t, err)
 }
 
 // join makes a cluster a member by the command that an administrator runs.
@@ -153,7 +153,7 @@ func (d *distribution) join(s *site) {
 	if s.name == west {
 		var err error
 		d.uplink, err = d.hub.LinkFrom(s.Namespace(), d.hub.API)
-		d.must(err)
+		must(d.t, err)
 		d.t.Cleanup(d.uplink.Close)
 		args = append(args, "--server", "https://"+d.uplink.Addr.String())
 	} else {
@@ -170,7 +170,7 @@ func (d *distribution) join(s *site) {
 		return
 	}
 	file := filepath.Join(d.t.TempDir(), "member.yaml")
-	d.must(os.WriteFile(file, manifest.Bytes(), 0o600))
+	must(d.t, os.WriteFile(file, manifest.Bytes(), 0o600))
 	s.MustKubectl(d.t, "apply", "--server-side", "-f", file)
 	d.start(s, "member")
 }
@@ -188,13 +188,6 @@ func (d *distribution) sites() []*site {
 // run runs a part of a test. Each part relies on those before.
 func (d *distribution) run(name string, part func(*distribution)) {
 	runPart(&d.t, name, func() { part(d) })
-}
-
-func (d *distribution) must(err error) {
-	d.t.Helper()
-	if err != nil {
-		d.t.Fatal(err)
-	}
 }
 
 // took waits as wait.Until does, and returns how long that took.

@@ -96,7 +96,7 @@ func (s *steps) round(i int) (through bool) {
 	for _, unit := range s.units[:2] {
 		s.RemoveLabels(t, nodeName(unit, 0), s.key(i))
 	}
-	s.must(s.patchGrid(s.name(i), `{"spec":{"template":{"revisionHistoryLimit":3}}}`))
+	must(s.t, s.patchGrid(s.name(i), `{"spec":{"template":{"revisionHistoryLimit":3}}}`))
 	c := s.controller(append(stepFlags(), "--kube-api-qps=1000", "--kube-api-burst=1000")...)
 	halted := c.count.HaltAfter(i+1, func(r nodes.Request) bool {
 		return r.Write() && !strings.HasPrefix(r.Resource, "events") && strings.HasPrefix(r.Name, s.name(i))

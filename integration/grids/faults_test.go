@@ -104,7 +104,7 @@ func (f *faults) changeGrids() {
 func (f *faults) stand() map[string]types.UID {
 	f.t.Helper()
 	all, err := f.deployments()
-	f.must(err)
+	must(f.t, err)
 	uids := map[string]types.UID{}
 	for name, d := range all {
 		uids[name] = d.UID

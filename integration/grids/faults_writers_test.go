@@ -24,7 +24,7 @@ func (f *fleet) patchGrids(name, deployment, service string) {
 	for patch, o := range map[string]client.Object{deployment: &v1.DeploymentGrid{}, service: &v1.ServiceGrid{}} {
 		o.SetNamespace("default")
 		o.SetName(name)
-		f.must(f.client.Patch(f.t.Context(), o, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("user")))
+		must(f.t, f.client.Patch(f.t.Context(), o, client.RawPatch(types.JSONPatchType, []byte(patch)), client.FieldOwner("user")))
 	}
 }
 
@@ -69,10 +69,10 @@ func (f *faults) storm() {
 		})
 	}
 	running.Wait()
-	f.must(errors.Join(errs...))
+	must(f.t, errors.Join(errs...))
 	f.converge(before, c)
 	deployments, err := f.deployments()
-	f.must(err)
+	must(f.t, err)
 	for _, s := range all {
 		for child, want := range s.wrote {
 			if got := deployments[child].Annotations["example.com/"+s.name]; got != want {
@@ -154,16 +154,16 @@ func (f *faults) deleteChild(name string) {
 	if err == nil {
 		f.deleted[name]++
 	}
-	f.must(client.IgnoreNotFound(err))
+	must(f.t, client.IgnoreNotFound(err))
 }
 
 // recreate deletes a Grid, and makes it again with another UID.
 func (f *faults) recreate(name string, propagation metav1.DeletionPropagation) {
 	f.t.Helper()
 	old, err := f.grid(name)
-	f.must(err)
+	must(f.t, err)
 	standing := f.stand()
-	f.must(f.client.Delete(f.t.Context(), old, client.PropagationPolicy(propagation)))
+	must(f.t, f.client.Delete(f.t.Context(), old, client.PropagationPolicy(propagation)))
 	for _, unit := range f.units {
 		child := name + "-" + unit
 		// An orphan stays, unless it is being made just now: that one's owner is gone, and it is collected.

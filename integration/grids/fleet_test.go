@@ -85,10 +85,10 @@ func runPart(t **testing.T, name string, part func()) {
 	}
 }
 
-func (f *fleet) must(err error) {
-	f.t.Helper()
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		f.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
@@ -300,12 +300,8 @@ const nap = 3 * time.Second
 func newUserClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	s := runtime.NewScheme()
-	if err := errors.Join(scheme.AddToScheme(s), v1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(scheme.AddToScheme(s), v1.AddToScheme(s), v1alpha1.AddToScheme(s)))
 	c, err := client.New(config, client.Options{Scheme: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }

@@ -259,7 +259,7 @@ func (f *fleet) wantCondition(of string, want metav1.ConditionStatus) {
 func (f *fleet) poke(why string) {
 	f.t.Helper()
 	value, err := json.Marshal(why)
-	f.must(err)
+	must(f.t, err)
 	f.mergeIntoGrid(fmt.Sprintf(`{"spec":{"templates":{"no-such-unit":%s}}}`, value))
 	wait.Until(f.t, "the Grid is reconciled", func() error {
 		g, err := f.grid("grid-00")
@@ -270,20 +270,20 @@ func (f *fleet) poke(why string) {
 func (f *fleet) mergeIntoGrid(patch string) {
 	f.t.Helper()
 	o := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "grid-00"}}
-	f.must(f.client.Patch(f.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
+	must(f.t, f.client.Patch(f.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
 }
 
 func (f *fleet) mergeInto(child, patch string) {
 	f.t.Helper()
 	o := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: child}}
-	f.must(f.client.Patch(f.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
+	must(f.t, f.client.Patch(f.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("user")))
 }
 
 // child reads a Deployment; one without a name if it does not exist.
 func (f *fleet) child(name string) *appsv1.Deployment {
 	f.t.Helper()
 	d := &appsv1.Deployment{}
-	f.must(client.IgnoreNotFound(f.client.Get(f.t.Context(), types.NamespacedName{Namespace: "default", Name: name}, d)))
+	must(f.t, client.IgnoreNotFound(f.client.Get(f.t.Context(), types.NamespacedName{Namespace: "default", Name: name}, d)))
 	return d
 }
 
@@ -301,7 +301,7 @@ func (f *fleet) lostAt(child string) (at time.Time) {
 func (f *fleet) lives() map[string]types.UID {
 	f.t.Helper()
 	all, err := f.deployments()
-	f.must(err)
+	must(f.t, err)
 	uids := map[string]types.UID{}
 	for name, d := range all {
 		if d.DeletionTimestamp == nil {

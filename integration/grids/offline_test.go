@@ -38,7 +38,7 @@ func (w *world) setReady(node string, is corev1.ConditionStatus) {
 	w.t.Helper()
 	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q,"lastHeartbeatTime":%q}]}}`, is, metav1.Now().UTC().Format("2006-01-02T15:04:05Z"))
-	w.must(w.client.Status().Patch(w.t.Context(), o, client.RawPatch(types.StrategicMergePatchType, patch)))
+	must(w.t, w.client.Status().Patch(w.t.Context(), o, client.RawPatch(types.StrategicMergePatchType, patch)))
 }
 
 func (w *world) wantRate(want string) error {
@@ -85,7 +85,7 @@ func (w *world) changesOffline() {
 	d, _ := get(w, &appsv1.Deployment{}, "web-guangzhou")
 	d.Status.ObservedGeneration = d.Generation
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no Pod"}}
-	w.must(w.client.Status().Update(w.t.Context(), d))
+	must(w.t, w.client.Status().Update(w.t.Context(), d))
 	wait.Until(w.t, "the row says what waits", func() error {
 		row := w.row("web", "guangzhou")
 		return wait.Check(row.Phase == v1.UnitOffline && strings.Contains(row.Message, "is stuck: no Pod"), "%+v", row)
@@ -95,7 +95,7 @@ func (w *world) changesOffline() {
 	w.wantCondition(v1.ConditionDegraded, "False", "AsExpected", "")
 	expectEvents(w.t, w.client, "web", "Stalled", 0)
 	d.Status.Conditions = nil
-	w.must(w.client.Status().Update(w.t.Context(), d))
+	must(w.t, w.client.Status().Update(w.t.Context(), d))
 	wait.Until(w.t, "the row has followed", func() error {
 		row := w.row("web", "guangzhou")
 		return wait.Check(!strings.Contains(row.Message, "is stuck"), "%s", row.Message)
@@ -139,7 +139,7 @@ func (w *world) allOffline() {
 		w.setReady(node, "False")
 	}
 	w.wantCondition(v1.ConditionReady, "Unknown", "AllOffline", "2 units offline: beijing, guangzhou")
-	w.must(w.client.Delete(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gz-1"}}))
+	must(w.t, w.client.Delete(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gz-1"}}))
 	w.expectRow("web", "guangzhou", v1.UnitLost, "")
 	w.wantCondition(v1.ConditionReady, "Unknown", "AllOffline", "1 unit offline: beijing")
 }

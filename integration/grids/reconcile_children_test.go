@@ -145,7 +145,7 @@ func (w *world) drift() {
 			o := c.kind()
 			o.SetNamespace("default")
 			o.SetName(c.name)
-			w.must(w.client.Patch(w.t.Context(), o, client.RawPatch(c.patched, []byte(c.patch)), client.FieldOwner("somebody")))
+			must(w.t, w.client.Patch(w.t.Context(), o, client.RawPatch(c.patched, []byte(c.patch)), client.FieldOwner("somebody")))
 			if c.repaired(o) {
 				w.t.Fatal("the test changed nothing")
 			}
@@ -192,14 +192,14 @@ func (w *world) newUnit() {
 	t := w.t
 	w.reconciled(&v1.DeploymentGrid{}, "web")
 	w.count.Reset()
-	w.must(w.client.Create(t.Context(), nodeOf("sh-1", w.key, "shanghai")))
+	must(w.t, w.client.Create(t.Context(), nodeOf("sh-1", w.key, "shanghai")))
 	w.expectRow("web", "shanghai", v1.UnitProgressing, "")
 	w.expectWrites(map[string]int{"apply deployments.apps": 1, "patch deploymentgrids.superedge.io/status": 1})
 }
 
 func (w *world) move() {
 	t := w.t
-	w.must(w.client.Create(t.Context(), nodeOf("sh-2", w.key, "shanghai")))
+	must(w.t, w.client.Create(t.Context(), nodeOf("sh-2", w.key, "shanghai")))
 	wait.Until(w.t, "two Nodes", func() error { return unequal(int32(2), w.row("web", "shanghai").Nodes) })
 	w.reconciled(&v1.DeploymentGrid{}, "web") // the status that says so is counted
 	w.count.Reset()
@@ -217,7 +217,7 @@ func (w *world) childStatus() {
 	w.count.Reset()
 	d, _ := get(w, &appsv1.Deployment{}, "web-beijing")
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 2, ReadyReplicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}
-	w.must(w.client.Status().Update(t.Context(), d))
+	must(w.t, w.client.Status().Update(t.Context(), d))
 	row := w.expectRow("web", "beijing", v1.UnitReady, "")
 	if row.Replicas != 2 || row.ReadyReplicas != 2 || row.UpdatedReplicas != 2 {
 		t.Errorf("row: %+v", row)

@@ -21,7 +21,7 @@ import (
 func TestFederation(t *testing.T) {
 	f := newFleet(t, 2, 1)
 	f.controller("--leader-elect=false")
-	f.must(f.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member"}}))
+	must(f.t, f.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "member"}}))
 	grid := func(namespace, name, label string) *v1.DeploymentGrid {
 		g := &v1.DeploymentGrid{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{label: "yes"}}}
 		g.Spec = v1.WorkloadGridSpec{GridUniqKey: "location", Template: &v1.Template{JSON: []byte(`{"replicas": 0, "selector": {"matchLabels": {"a": "b"}},
@@ -31,11 +31,11 @@ func TestFederation(t *testing.T) {
 	original, copied, freed := grid("default", "original", "superedge.io/fed"), grid("member", "original", v1.LabelDistributed), grid("member", "freed", v1.LabelDistributed)
 	copied.Labels["superedge.io/fed"], copied.Finalizers = "yes", []string{"dis"}
 	for _, g := range []*v1.DeploymentGrid{original, copied, freed} {
-		f.must(f.client.Create(t.Context(), g))
+		must(f.t, f.client.Create(t.Context(), g))
 	}
 	now := func(g *v1.DeploymentGrid) *v1.DeploymentGrid {
 		read := &v1.DeploymentGrid{}
-		f.must(f.client.Get(t.Context(), client.ObjectKeyFromObject(g), read))
+		must(f.t, f.client.Get(t.Context(), client.ObjectKeyFromObject(g), read))
 		return read
 	}
 	wait.Until(f.t, "the copies say why they are idle", func() error {
@@ -48,10 +48,10 @@ func TestFederation(t *testing.T) {
 	})
 	remote := now(copied)
 	remote.Status.ReadyRate = "7/7"
-	f.must(f.client.Status().Update(t.Context(), remote))
+	must(f.t, f.client.Status().Update(t.Context(), remote))
 	remote.Annotations = map[string]string{"any": "change"}
-	f.must(f.client.Update(t.Context(), remote))
-	f.must(f.client.Patch(t.Context(), freed, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"superedge.io/dis":null}}}`))))
+	must(f.t, f.client.Update(t.Context(), remote))
+	must(f.t, f.client.Patch(t.Context(), freed, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"superedge.io/dis":null}}}`))))
 	wait.Until(f.t, "the freed copy is an ordinary Grid", func() error {
 		s := now(freed).Status
 		return wait.Check(meta.FindStatusCondition(s.Conditions, v1.ConditionIdle) == nil && len(s.Units) == 2, "its status is %+v", s)

@@ -41,7 +41,7 @@ subjects: [{kind: ServiceAccount, namespace: mine, name: narrow}]
 func TestNamespaces(t *testing.T) {
 	f := newFleet(t, 2, 1)
 	for _, name := range []string{"mine", "theirs"} {
-		f.must(f.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		must(f.t, f.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	f.Apply(t, narrowRights)
 	o := nodes.AsShipped() // its ClusterRole, which is bound to another account

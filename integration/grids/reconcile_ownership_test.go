@@ -87,7 +87,7 @@ func (w *world) adoption() {
 // strayPod: a Pod on a Node that has left its unit is counted at once, and evicted after the grace.
 func (w *world) strayPod() {
 	t := w.t
-	w.must(w.client.Create(t.Context(), nodeOf("bj-2", w.key, "beijing")))
+	must(w.t, w.client.Create(t.Context(), nodeOf("bj-2", w.key, "beijing")))
 	wait.Until(w.t, "two Nodes", func() error { return unequal(int32(2), w.row("web", "beijing").Nodes) })
 	pod := podOf("web-beijing", "bj-2", "1")
 	w.createPod(pod)
@@ -128,8 +128,9 @@ func podOf(deployment, node, suffix string) *corev1.Pod {
 // createPod waits for what a Pod needs: there is no controller manager that would make a ServiceAccount.
 func (w *world) createPod(pod *corev1.Pod) {
 	w.t.Helper()
-	w.must(client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}})))
-	w.must(w.client.Create(w.t.Context(), pod))
+	account := &corev1.ServiceAccount{ObjectMeta: inDefault("default")}
+	must(w.t, client.IgnoreAlreadyExists(w.client.Create(w.t.Context(), account)))
+	must(w.t, w.client.Create(w.t.Context(), pod))
 }
 
 // released: a child whose name is not wanted and whose label says that it belongs elsewhere is given up, not deleted
@@ -144,7 +145,7 @@ func (w *world) released() {
 		},
 		Spec: child.Spec,
 	}
-	w.must(w.client.Create(t.Context(), other))
+	must(w.t, w.client.Create(t.Context(), other))
 	wait.Until(w.t, "it is released", func() error {
 		o, ok := get(w, &appsv1.Deployment{}, "other")
 		if !ok {

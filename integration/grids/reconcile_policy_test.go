@@ -29,14 +29,14 @@ func TestPolicies(t *testing.T) {
 	account := f.as(nodes.AsShipped().User)
 	labels := map[string]string{v1.LabelSelector: "grid-00"}
 	foreign := serviceNamed("foreign", nil)
-	f.must(f.client.Create(t.Context(), foreign))
+	must(f.t, f.client.Create(t.Context(), foreign))
 	labelled := serviceNamed("labelled", labels)
-	f.must(f.client.Create(t.Context(), labelled))
+	must(f.t, f.client.Create(t.Context(), labelled))
 	taken := serviceNamed("taken", labels)
 	owner := &corev1.ConfigMap{ObjectMeta: inDefault("owner")}
-	f.must(f.client.Create(t.Context(), owner))
+	must(f.t, f.client.Create(t.Context(), owner))
 	taken.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: new(true)}}
-	f.must(f.client.Create(t.Context(), taken))
+	must(f.t, f.client.Create(t.Context(), taken))
 	child := f.child("grid-00-unit-00")
 
 	change := func(o client.Object) error {
@@ -85,8 +85,8 @@ func (f *fleet) warnings(o client.Object) string {
 	config := f.Admin()
 	config.WarningHandler = rest.NewWarningWriter(&said, rest.WarningWriterOptions{})
 	c, err := client.New(config, client.Options{Scheme: f.client.Scheme()})
-	f.must(err)
-	f.must(c.Create(f.t.Context(), o))
+	must(f.t, err)
+	must(f.t, c.Create(f.t.Context(), o))
 	return said.String()
 }
 
@@ -104,6 +104,6 @@ func serviceNamed(name string, labels map[string]string) *corev1.Service {
 func (f *fleet) as(user string) client.Client {
 	f.t.Helper()
 	config, err := f.Counted(user, nil)
-	f.must(err)
+	must(f.t, err)
 	return newUserClient(f.t, config)
 }

@@ -43,7 +43,7 @@ func TestRefusals(t *testing.T) {
 func (w *world) takenPort() {
 	spec := corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30123}}}
 	other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: spec}
-	w.must(w.client.Create(w.t.Context(), other))
+	must(w.t, w.client.Create(w.t.Context(), other))
 	w.apply(`{"apiVersion":"superedge.io/v1","kind":"ServiceGrid","metadata":{"name":"port","namespace":"default"},"spec":{"gridUniqKey":"location",
 		"template":{"type":"NodePort","ports":[{"port":80,"nodePort":30123}]}}}`)
 	expect := func(degraded metav1.ConditionStatus, reason string) {
@@ -53,7 +53,7 @@ func (w *world) takenPort() {
 		})
 	}
 	expect(metav1.ConditionTrue, "Refused")
-	w.must(w.client.Delete(w.t.Context(), other))
+	must(w.t, w.client.Delete(w.t.Context(), other))
 	expect(metav1.ConditionFalse, "AsExpected")
 }
 
@@ -172,5 +172,5 @@ func (w *world) scale(n int32) {
 	w.t.Helper()
 	d, _ := get(w, &appsv1.Deployment{}, "scaled-beijing")
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}
-	w.must(w.client.SubResource("scale").Update(w.t.Context(), d, client.WithSubResourceBody(scale), client.FieldOwner("horizontal-pod-autoscaler")))
+	must(w.t, w.client.SubResource("scale").Update(w.t.Context(), d, client.WithSubResourceBody(scale), client.FieldOwner("horizontal-pod-autoscaler")))
 }

@@ -90,7 +90,7 @@ func newWorld(t *testing.T, units map[string]string) *world {
 	w.kubectl("", "apply", "-f", "../../deploy/namespace.yaml")
 	w.kubectl(w.rights(), "apply", "-f", "-")
 	for name, unit := range units {
-		w.must(w.client.Create(t.Context(), nodeOf(name, w.key, unit)))
+		must(w.t, w.client.Create(t.Context(), nodeOf(name, w.key, unit)))
 	}
 	w.start()
 	t.Cleanup(func() { w.stop() })
@@ -101,7 +101,7 @@ func newWorld(t *testing.T, units map[string]string) *world {
 func (w *world) rights() string {
 	w.t.Helper()
 	text, err := os.ReadFile("../../deploy/grid-controller.yaml")
-	w.must(err)
+	must(w.t, err)
 	var kept []string
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		if !strings.Contains(document, "\nkind: Deployment\n") {
@@ -116,17 +116,17 @@ func (w *world) start() {
 	w.t.Helper()
 	config := w.UserForTest(w.t, account, "system:serviceaccounts", "system:serviceaccounts:gridproxy")
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hooked{w, next} })
-	w.must(w.count.Wrap(config)) // the outer one: what before holds up is being written
+	must(w.t, w.count.Wrap(config)) // the outer one: what before holds up is being written
 	scheme, err := grid.Scheme()
-	w.must(err)
+	must(w.t, err)
 	ctrllog.SetLogger(logr.Discard()) // what has no logger of its own; global to the process
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: grid.CacheOptions(nil), Logger: logr.FromSlogHandler(w.log),
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
-	w.must(err)
+	must(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	w.must(grid.Add(ctx, m, grid.Config{Grace: 5 * time.Minute, Budget: removal.Default(), Now: w.now, Metrics: grid.NewMetrics()}))
+	must(w.t, grid.Add(ctx, m, grid.Config{Grace: 5 * time.Minute, Budget: removal.Default(), Now: w.now, Metrics: grid.NewMetrics()}))
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()
 	*w.running = sync.OnceFunc(func() {
@@ -152,17 +152,10 @@ func (w *world) freeze(forward time.Duration) {
 	w.frozen.Store(&at)
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 func (w *world) kubectl(stdin string, args ...string) string {
 	w.t.Helper()
 	out, err := w.KubectlIn(w.t.Context(), strings.NewReader(stdin), args...)
-	w.must(err)
+	must(w.t, err)
 	return out
 }
 
@@ -179,7 +172,7 @@ func get[O client.Object](w *world, o O, name string) (O, bool) {
 	if apierrors.IsNotFound(err) {
 		return o, false
 	}
-	w.must(err)
+	must(w.t, err)
 	return o, true
 }
 
@@ -190,7 +183,7 @@ func (w *world) raw(o client.Object, name string) string {
 		w.t.Fatalf("%T %s is not there", o, name)
 	}
 	text, err := json.Marshal(found)
-	w.must(err)
+	must(w.t, err)
 	return string(text)
 }
 
@@ -199,7 +192,7 @@ func (w *world) patch(o client.Object, name, patch string) {
 	w.t.Helper()
 	o.SetNamespace("default")
 	o.SetName(name)
-	w.must(w.client.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody")))
+	must(w.t, w.client.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody")))
 }
 
 func (w *world) label(node, unit string) {
@@ -208,9 +201,9 @@ func (w *world) label(node, unit string) {
 	if unit == "" {
 		value, err = json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{w.key: nil}}})
 	}
-	w.must(err)
+	must(w.t, err)
 	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	w.must(w.client.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, value)))
+	must(w.t, w.client.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, value)))
 }
 
 // reconciled has a Grid reconciled once more, and waits until that is over: a change of the

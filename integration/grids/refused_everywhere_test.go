@@ -89,7 +89,7 @@ func (w *world) refusedEverywhere() {
 		return wait.Check(s.FailedUnits == refusedUnits, "%d have failed", s.FailedUnits)
 	})
 	text, err := json.Marshal(s)
-	w.must(err)
+	must(w.t, err)
 	if len(text) > 300_000 || len(text) < refusedUnits*300 {
 		t.Errorf("the status has %d bytes", len(text))
 	}
@@ -134,7 +134,7 @@ func (w *world) allowedAgain() {
 // finishRollouts does what the Deployment controller does when it has no Pods to make.
 func (w *world) finishRollouts(grid string) {
 	var all appsv1.DeploymentList
-	w.must(w.client.List(w.t.Context(), &all, client.InNamespace("default"), client.MatchingLabels{v1.LabelSelector: grid}))
+	must(w.t, w.client.List(w.t.Context(), &all, client.InNamespace("default"), client.MatchingLabels{v1.LabelSelector: grid}))
 	for i := range all.Items {
 		w.finishRollout(&all.Items[i])
 	}
@@ -143,6 +143,6 @@ func (w *world) finishRollouts(grid string) {
 func (w *world) finishRollout(d *appsv1.Deployment) {
 	if d.Status.ObservedGeneration < d.Generation {
 		patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d}}`, d.Generation)
-		w.must(w.client.Status().Patch(w.t.Context(), d, client.RawPatch(types.MergePatchType, patch)))
+		must(w.t, w.client.Status().Patch(w.t.Context(), d, client.RawPatch(types.MergePatchType, patch)))
 	}
 }

@@ -101,7 +101,7 @@ func (s *scale) quiet() {
 	// real time: writes at rest are counted over a window
 	minute := time.After(time.Minute)
 	list, err := s.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	s.must(err)
+	must(s.t, err)
 	for _, n := range list.Items {
 		s.heartbeat(n.Name)
 	}
@@ -123,9 +123,9 @@ func (s *scale) heartbeat(node string) {
 		"conditions": []any{map[string]any{"type": corev1.NodeReady, "lastHeartbeatTime": metav1.Now()}},
 		"images":     []any{map[string]any{"names": []string{"echo:1"}, "sizeBytes": 1}},
 	}})
-	s.must(err)
+	must(s.t, err)
 	_, err = s.Client.CoreV1().Nodes().Patch(s.t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	s.must(err)
+	must(s.t, err)
 }
 
 // move: the Pods that stand on the Node are misplaced then, which the status says too, once it is found out.
@@ -169,7 +169,7 @@ func (s *scale) nodesOf(grid, unit string, want int32) {
 func (s *scale) restart() {
 	t := s.t
 	before, err := s.deployments()
-	s.must(err)
+	must(s.t, err)
 	s.Kill()
 	const taken = "grid-03-unit-04"
 	s.mergeInto(taken, `{"spec":{"replicas":2}}`)
@@ -186,7 +186,7 @@ func (s *scale) restart() {
 	s.rest()
 	s.wantWrites(map[string]int{"apply deployments.apps": 1, "apply services": scaleGrids}, statusOf)
 	after, err := s.deployments()
-	s.must(err)
+	must(s.t, err)
 	for name, d := range before {
 		if now := after[name]; now == nil || now.ResourceVersion != d.ResourceVersion {
 			t.Errorf("%s was changed by a restart", name)

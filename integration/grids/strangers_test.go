@@ -132,7 +132,7 @@ func (f *fleet) read() (string, error) {
 func (f *fleet) same(before, when string) {
 	f.t.Helper()
 	now, err := f.read()
-	f.must(err)
+	must(f.t, err)
 	if diff := cmp.Diff(before, now); diff != "" {
 		f.t.Errorf("%s the user's objects are not what they were: %s", when, diff)
 	}

@@ -31,9 +31,7 @@ func (w *walk) startDaemon(name string) {
 	node := w.lab.Node(name)
 	daemon, err := node.Start(w.binary, "run", "--node-name", name, "--kubeconfig", w.Kubeconfig(),
 		"--cluster-cidr", netns.ClusterCIDRs(), "--conntrack-max-per-core", "0", "--iptables-variant", "nft", "--status-socket=")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	wait.Until(w.t, "gridproxy on "+name+" is ready", func() error {
 		page, err := node.Get(w.t.Context(), healthz, "/readyz")
 		if err == nil && page.Code != http.StatusOK {
@@ -49,9 +47,7 @@ func (w *walk) startDaemon(name string) {
 func (w *walk) rules(node string) []string {
 	w.t.Helper()
 	save, err := w.lab.Node(node).Save(w.t.Context(), "iptables-nft-save", "-t", "nat")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return netns.RulesOf(save, "default/"+theService)
 }
 

@@ -131,9 +131,7 @@ func (w *walk) describes(want string) {
 func (w *walk) service() *corev1.Service {
 	w.t.Helper()
 	s, err := w.Client.CoreV1().Services("default").Get(w.t.Context(), theService, metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return s
 }
 
@@ -141,9 +139,7 @@ func (w *walk) service() *corev1.Service {
 func (w *walk) stand(prefix, key, value string, count int) []string {
 	w.t.Helper()
 	pods, err := w.Client.CoreV1().Pods("default").List(w.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	var names []string
 	for _, p := range pods.Items {
 		if !strings.HasPrefix(p.Name, prefix) {
@@ -164,9 +160,7 @@ func (w *walk) stand(prefix, key, value string, count int) []string {
 func (w *walk) label(node, key string) string {
 	w.t.Helper()
 	n, err := w.Client.CoreV1().Nodes().Get(w.t.Context(), node, metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return n.Labels[key]
 }
 
@@ -175,9 +169,7 @@ func (w *walk) endpoints() map[netip.Addr]string {
 	w.t.Helper()
 	list, err := w.Client.DiscoveryV1().EndpointSlices("default").List(w.t.Context(),
 		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + theService})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	nodes := map[netip.Addr]string{}
 	for _, s := range list.Items {
 		for _, e := range s.Endpoints {
