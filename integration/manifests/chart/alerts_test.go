@@ -28,9 +28,7 @@ func TestAlertsFire(t *testing.T) {
 		}
 	}
 	rules, err := yaml.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "rules.yaml"), string(rules))
 	write(t, filepath.Join(dir, "alerts.yaml"), read(t, alertTests))
@@ -52,9 +50,7 @@ func TestAlertsAreTested(t *testing.T) {
 			} `json:"alert_rule_test"`
 		}
 	}
-	if err := yaml.Unmarshal([]byte(read(t, alertTests)), &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(read(t, alertTests)), &file))
 	fires, silent := map[string]bool{}, map[string]bool{}
 	for _, one := range file.Tests {
 		for _, a := range one.AlertRuleTest {

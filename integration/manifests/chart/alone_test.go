@@ -21,9 +21,7 @@ const kubeletConfig = "--kubeconfig=/etc/kubernetes/kubelet.conf"
 func staticPod(t *testing.T) corev1.Pod {
 	t.Helper()
 	var pod corev1.Pod
-	if err := yaml.UnmarshalStrict([]byte(read(t, folder+"/site-alone/static-pod.yaml")), &pod); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict([]byte(read(t, folder+"/site-alone/static-pod.yaml")), &pod))
 	return pod
 }
 
@@ -32,9 +30,7 @@ func wantedPod(t *testing.T) corev1.PodTemplateSpec {
 	t.Helper()
 	_, document, _ := strings.Cut(read(t, folder+"/gridproxy.yaml"), "kind: DaemonSet")
 	var set appsv1.DaemonSet
-	if err := yaml.Unmarshal([]byte("kind: DaemonSet"+document), &set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte("kind: DaemonSet"+document), &set))
 	pod := set.Spec.Template
 	pod.Namespace = set.Namespace
 	pod.Spec.ServiceAccountName, pod.Spec.Affinity, pod.Spec.NodeSelector = "", nil, nil

@@ -22,9 +22,7 @@ const folder = "../../../deploy"
 func newHelm(t *testing.T) Helm {
 	t.Helper()
 	h, err := New(t.Context(), os.Stderr, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h
 }
 
@@ -32,9 +30,7 @@ func newHelm(t *testing.T) Helm {
 func TestPlainManifests(t *testing.T) {
 	t.Parallel()
 	files, err := Plain(t.Context(), newHelm(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range files {
 		if diff := cmp.Diff(want, read(t, filepath.Join(folder, name))); diff != "" {
 			t.Errorf("deploy/%s is not what the chart makes (-chart +file): run make generate\n%s", name, diff)
@@ -172,9 +168,7 @@ func TestRefuses(t *testing.T) {
 func objects(t *testing.T, h Helm, values ...string) map[string]unstructured.Unstructured {
 	t.Helper()
 	text, err := h.Template(t.Context(), values...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := map[string]unstructured.Unstructured{}
 	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
 		var o unstructured.Unstructured
@@ -414,9 +408,7 @@ func TestDefinitions(t *testing.T) {
 	all := objects(t, newHelm(t))
 	for _, file := range files {
 		var want unstructured.Unstructured
-		if err := yaml.Unmarshal([]byte(read(t, file)), &want.Object); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(read(t, file)), &want.Object))
 		got := all["CustomResourceDefinition/"+want.GetName()]
 		unstructured.RemoveNestedField(got.Object, "metadata", "annotations", "helm.sh/resource-policy")
 		unstructured.RemoveNestedField(got.Object, "metadata", "labels")
@@ -430,9 +422,7 @@ func TestDefinitions(t *testing.T) {
 // API's own types.
 func TestTemplateFields(t *testing.T) {
 	var known map[string][]string
-	if err := yaml.Unmarshal([]byte(read(t, folder+"/charts/gridproxy/files/template-fields.yaml")), &known); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(read(t, folder+"/charts/gridproxy/files/template-fields.yaml")), &known))
 	for resource, spec := range map[string]any{
 		"deploymentgrids": appsv1.DeploymentSpec{}, "statefulsetgrids": appsv1.StatefulSetSpec{}, "servicegrids": corev1.ServiceSpec{},
 	} {

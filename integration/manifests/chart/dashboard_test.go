@@ -35,9 +35,7 @@ func board(t *testing.T) grafanaBoard {
 	if err := strict.UnmarshalJSONStrict([]byte(content)); !errors.As(err, &faults) || len(faults) > 0 {
 		t.Fatalf("files/dashboard.json is not as Grafana's types are:\n%v", err)
 	}
-	if err := json.Unmarshal([]byte(content), &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(content), &d))
 	if err := d.Validate(); err != nil {
 		t.Errorf("files/dashboard.json has values that Grafana refuses:\n%v", err)
 	}

@@ -28,21 +28,15 @@ const fluxModules = "integration/tools/deploy/flux.mod"
 func TestFlux(t *testing.T) {
 	t.Parallel()
 	root, err := Root(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tools, err := apiserver.Ensure(t.Context(), os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kubectl := tools.Path("kubectl")
 	controller := download(t, root, "github.com/fluxcd/kustomize-controller")
 	api := download(t, root, "github.com/fluxcd/source-controller/api")
 
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "deploy/federation/flux"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS(filepath.Join(root, "deploy/federation/flux"))))
 	file := filepath.Join(dir, "kustomization.yaml")
 	text := read(t, file)
 	for address, content := range map[string]string{
@@ -73,9 +67,7 @@ func isInstallation(t *testing.T, all, version, source string) {
 			Kind     string
 			Metadata struct{ Name, Namespace string }
 		}
-		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(document), &head))
 		count[head.Kind]++
 		switch head.Kind {
 		case "Deployment":
@@ -96,9 +88,7 @@ func isInstallation(t *testing.T, all, version, source string) {
 func isController(t *testing.T, document, version, source string) {
 	t.Helper()
 	var d appsv1.Deployment
-	if err := yaml.UnmarshalStrict([]byte(document), &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict([]byte(document), &d))
 	spec := d.Spec.Template.Spec
 	if d.Namespace != "flux-system" || spec.ServiceAccountName != "kustomize-controller" {
 		t.Errorf("it is in namespace %s, with account %s", d.Namespace, spec.ServiceAccountName)
@@ -130,9 +120,7 @@ func isController(t *testing.T, document, version, source string) {
 func isModest(t *testing.T, document string) {
 	t.Helper()
 	var role rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict([]byte(document), &role); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict([]byte(document), &role))
 	for _, r := range role.Rules {
 		all := slices.Concat(r.APIGroups, r.Resources, r.Verbs)
 		if slices.Contains(all, "*") || slices.Contains(r.Resources, "secrets") && !slices.Equal(r.ResourceNames, []string{"member-kubeconfig"}) {
@@ -149,9 +137,7 @@ func download(t *testing.T, root, path string) module {
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-modfile="+filepath.Base(fluxModules), "-json", path)
 	cmd.Dir = filepath.Join(root, filepath.Dir(fluxModules))
 	var m module
-	if err := json.Unmarshal([]byte(output(t, cmd)), &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(output(t, cmd)), &m))
 	return m
 }
 
@@ -195,20 +181,23 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 	return out.String()
 }
 
-func read(t *testing.T, file string) string {
+func must(t *testing.T, err error) {
 	t.Helper()
-	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	must(t, err)
 	return string(text)
 }
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 // minimalDefinition is in the place of source-controller's, which its module of types does not

@@ -98,18 +98,14 @@ type alertRule struct {
 func alertRules(t *testing.T, all map[string]unstructured.Unstructured) []alertRule {
 	t.Helper()
 	text, err := yaml.Marshal(at(t, all["PrometheusRule/gridproxy"], "spec"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var spec struct {
 		Groups []struct {
 			Name  string
 			Rules []alertRule
 		}
 	}
-	if err := yaml.UnmarshalStrict(text, &spec); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict(text, &spec))
 	var every []alertRule
 	for _, g := range spec.Groups {
 		every = append(every, g.Rules...)

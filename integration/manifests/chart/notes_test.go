@@ -19,12 +19,8 @@ func TestNotes(t *testing.T) {
 	t.Parallel()
 	h := newHelm(t)
 	copied := filepath.Join(t.TempDir(), Name)
-	if err := os.CopyFS(copied, os.DirFS(h.Chart)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(copied, "files", "crds")); err != nil { // a link that leads nowhere from here
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(copied, os.DirFS(h.Chart)))
+	must(t, os.Remove(filepath.Join(copied, "files", "crds"))) // a link that leads nowhere from here
 	// Without a cluster helm shows no notes, so a manifest quotes them.
 	const quote = `kind: Notes
 text: {{ include (print .Template.BasePath "/NOTES.txt") . | toJson }}
@@ -59,13 +55,9 @@ text: {{ include (print .Template.BasePath "/NOTES.txt") . | toJson }}
 	} {
 		text, err := h.Do(t.Context(), append([]string{"template", Name, h.Chart, "--namespace", Namespace, "--show-only", "templates/notes.yaml"},
 			set(strings.Fields(c.values))...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var notes struct{ Text string }
-		if err := yaml.Unmarshal([]byte(text), &notes); err != nil {
-			t.Fatal(err)
-		}
+		must(t, yaml.Unmarshal([]byte(text), &notes))
 		warnFirst(t, c.values, notes.Text)
 		for _, want := range c.says {
 			if !strings.Contains(notes.Text, want) {
@@ -144,9 +136,7 @@ spec: {podSelector: {}, %s}`
 	c.Apply(t, manifest.String())
 	text, err := h.Do(t.Context(), "install", Name, h.Chart, "--namespace", Namespace, "--kubeconfig", c.Kubeconfig(), "--dry-run=server",
 		"--set", "dns.enabled=true", "--set", "crds.install=false", "--hide-notes=false")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, notes, found := strings.Cut(text, "WARNING: these NetworkPolicies")
 	if !found {
 		t.Fatalf("the notes do not warn of policies:\n%s", text)

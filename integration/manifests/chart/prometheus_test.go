@@ -119,9 +119,7 @@ func (m *monitored) startDaemon(n *netns.Node, binary, kubeconfig string) {
 	m.t.Helper()
 	daemon, err := n.Start(binary, "run", "--node-name", n.Name, "--kubeconfig", kubeconfig, "--conntrack-max-per-core", "0",
 		"--iptables-variant", "nft", netns.NoStatusSocket, "--state-dir", m.t.TempDir(), "--metrics-bind-address", "0.0.0.0:10249")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	m.t.Cleanup(func() {
 		if m.t.Failed() {
 			m.t.Logf("the daemon on %s said:\n%s", n.Name, daemon.Log())
@@ -158,15 +156,11 @@ func (m *monitored) startPrometheus(targets map[string][]scraped) {
 	})
 	m.write(filepath.Join(dir, "rules.yaml"), at(m.t, all["PrometheusRule/gridproxy"], "spec"))
 	ports, err := apiserver.FreePorts(m.lab.Outside, 1)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	m.prometheus = ports[0]
 	p, err := m.lab.Outside.Start("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yaml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+m.prometheus.String())
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	m.t.Cleanup(func() {
 		if m.t.Failed() {
 			m.t.Logf("Prometheus said:\n%s", p.Log())
@@ -178,9 +172,7 @@ func (m *monitored) startPrometheus(targets map[string][]scraped) {
 func (m *monitored) write(file string, content any) {
 	m.t.Helper()
 	text, err := yaml.Marshal(content)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	write(m.t, file, string(text))
 }
 

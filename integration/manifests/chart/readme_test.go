@@ -15,9 +15,7 @@ func TestReadme(t *testing.T) {
 	t.Parallel()
 	h := newHelm(t)
 	want, err := Readme(os.DirFS(h.Chart))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(want, read(t, filepath.Join(h.Chart, ReadmeFile))); diff != "" {
 		t.Errorf("the page is not what values.yaml says (-values +page): run make generate\n%s", diff)
 	}
@@ -48,9 +46,7 @@ group:
   inner:
     on: false # whether it is on
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{
 		"Kubernetes 1.29 or later",
 		"| `mode` | `a` or `b` | `\"a\"` | Which mode \\| way, in two lines. |\n",

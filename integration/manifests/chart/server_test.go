@@ -57,9 +57,7 @@ func TestServerAccepts(t *testing.T) {
 		}
 		combined++
 		text, err := h.Template(t.Context(), strings.Fields(values)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for document := range strings.SplitSeq("\n"+text, "\n---\n") {
 			documents[document] = true
 		}

@@ -25,9 +25,7 @@ func TestUpgrade(t *testing.T) {
 	older.Chart = chartOf(t, olderChart)
 	for _, from := range []Helm{older, h, older} {
 		text, err := from.Template(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := c.KubectlIn(t.Context(), strings.NewReader(text), "apply", "--server-side", "--force-conflicts", "-f", "-"); err != nil {
 			t.Errorf("applying %s: %v", from.Chart, err)
 		}
@@ -39,9 +37,7 @@ func TestUpgrade(t *testing.T) {
 func chartOf(t *testing.T, commit string) string {
 	t.Helper()
 	root, err := Root(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	git := func(args ...string) error {
 		return exec.CommandContext(t.Context(), "git", append([]string{"-C", root}, args...)...).Run()
 	}
@@ -51,14 +47,10 @@ func chartOf(t *testing.T, commit string) string {
 	}
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "older.tar")
-	if err := git("archive", "--output="+archive, commit, "deploy"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, git("archive", "--output="+archive, commit, "deploy"))
 	if out, err := exec.CommandContext(t.Context(), "tar", "-C", dir, "-xf", archive).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.Remove(archive); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(archive))
 	return filepath.Join(dir, "deploy", "charts", Name)
 }
