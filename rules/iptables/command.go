@@ -107,8 +107,15 @@ func (c command) hasChain(ctx context.Context, p render.ChainID) (there bool, er
 	return there, err
 }
 
+// newChain makes a chain. It is no error if another program has made the chain meanwhile.
 func (c command) newChain(ctx context.Context, p render.ChainID) error {
-	return c.within(ctx, commandTimeout, func() error { return c.ipt.NewChain(p.Table.String(), p.Chain) })
+	err := c.within(ctx, commandTimeout, func() error { return c.ipt.NewChain(p.Table.String(), p.Chain) })
+	if err != nil {
+		if there, _ := c.hasChain(ctx, p); there {
+			return nil
+		}
+	}
+	return err
 }
 
 func protocolOf(f netfilter.Family) iptables.Protocol {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gridproxy/rules/iptables/render"
 	"gridproxy/rules/netfilter"
 )
 
@@ -18,6 +19,19 @@ func TestGuardNeedsIPv4(t *testing.T) {
 	if err := b.Guard(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestChainMadeMeanwhile: two daemons of a machine, or one and the kubelet, may make KUBE-FIREWALL at
+// once. The second is as content as the first.
+func TestChainMadeMeanwhile(t *testing.T) {
+	eachVariant(t, func(t *testing.T, v netfilter.Variant) {
+		b, _ := newBackend(t, v, netfilter.IPv4)
+		for range 2 {
+			if err := b.syncers[0].kernel.command.newChain(t.Context(), render.ChainID{Table: netfilter.Filter, Chain: netfilter.ChainFirewall}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // TestGuardWithSurplusJumps: another program may have inserted a jump to KUBE-FIREWALL twice. The
