@@ -146,6 +146,9 @@ func (c *collection[T, P]) list() ([]*T, int) {
 	dirty := c.dirty
 	c.dirty = map[types.NamespacedName]struct{}{}
 	c.mu.Unlock()
+	if len(dirty) == 0 {
+		return c.sorted, c.version
+	}
 	order := func(o *T, name types.NamespacedName) int {
 		return topology.CompareServices(topology.NameOf(P(o)), name)
 	}
