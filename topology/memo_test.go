@@ -82,8 +82,10 @@ type compared struct {
 func (m *compared) resolve(t *rapid.T, s topology.Snapshot) topology.View {
 	t.Helper()
 	want, got := topology.Resolve(s, m.config), m.memo.Resolve(s, m.config)
-	if again := m.memo.Resolve(s, m.config); !slices.Equal(got.Ports, again.Ports) {
-		t.Fatal("an unchanged Snapshot gave other pointers")
+	if rapid.Bool().Draw(t, "again") { // not always: that could hide what the next Snapshot meets
+		if again := m.memo.Resolve(s, m.config); !slices.Equal(got.Ports, again.Ports) {
+			t.Fatal("an unchanged Snapshot gave other pointers")
+		}
 	}
 	if diff := cmp.Diff(want, got, sameView); diff != "" {
 		t.Fatalf("Memo differs (-anew +remembered):\n%s", diff)
