@@ -46,6 +46,7 @@ func Fit(text string, limit int) string {
 // fitted returns as much of text as takes at most limit bytes as a printable line. part is a
 // function that returns n characters of text: its first or its last ones.
 func fitted(text string, limit int, part func(text string, n int) string) string {
+	// shown characters fit, and one more does not.
 	shown := sort.Search(limit, func(n int) bool { return len(Line(part(text, n+1))) > limit })
 	return Line(part(text, shown))
 }
@@ -95,6 +96,7 @@ func limited(text string, limit int, spell func(string) string) string {
 		}
 	}
 	end := fmt.Sprintf("... (%d bytes)", len(text))
+	// shown characters fit, and one more does not.
 	shown := sort.Search(limit, func(n int) bool { return utf8.RuneCountInString(spell(first(text, n+1)))+len(end) > limit })
 	return spell(first(text, shown)) + end
 }

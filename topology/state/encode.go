@@ -39,7 +39,7 @@ func encodeWithin(out *summed, s topology.Snapshot, at time.Time) error {
 	}
 	out.limit += footerLength
 	_, _ = out.Write(binary.BigEndian.AppendUint64(nil, uint64(out.bytes))) //nolint:gosec // not negative
-	_, _ = out.Write(out.sum.Sum(nil))                                      // an error stays
+	_, _ = out.Write(out.sum.Sum(nil))                                      // the error stays
 	return out.err
 }
 
@@ -136,7 +136,7 @@ func highest(s topology.Snapshot) map[string]string {
 type summed struct {
 	to    io.Writer
 	sum   hash.Hash
-	limit int64 // of bytes
+	limit int64 // of bytes, without room for the footer until the body is written
 	bytes int64
 	err   error // the first one
 }
@@ -159,5 +159,5 @@ func (s *summed) Write(p []byte) (n int, err error) {
 func (s *summed) lead(header []byte) {
 	lead := binary.BigEndian.AppendUint32([]byte(magic), Version)
 	lead = binary.BigEndian.AppendUint32(lead, uint32(len(header))) //nolint:gosec // some 200 bytes
-	_, _ = s.Write(append(lead, header...))                         // an error stays
+	_, _ = s.Write(append(lead, header...))                         // the error stays
 }

@@ -33,9 +33,10 @@ type nameWatches struct {
 	// These are closed once Namespaces, or Grids, were refused.
 	noNamespaces, noGrids chan struct{}
 
-	namespaceNames []string               // of a Snapshot, sorted
-	gridNames      []types.NamespacedName // in the same way
-	version        [2]int                 // of the collections that these were made of
+	// These are the names in a Snapshot, sorted.
+	namespaceNames []string
+	gridNames      []types.NamespacedName
+	version        [2]int // of the collections that they were made of
 }
 
 func newNameWatches(of clients, trim *object.Trimmer, changed pulse, log *slog.Logger) (*nameWatches, error) {

@@ -99,7 +99,7 @@ func (w *Saver) Run(ctx context.Context) error {
 	return nil
 }
 
-// Flush writes what was not written yet, at once: the process is about to end.
+// Flush writes what was not written yet, at once, as before the process ends.
 func (w *Saver) Flush() {
 	w.mu.Lock()
 	_, due := w.plan.due()
