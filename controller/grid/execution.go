@@ -146,7 +146,8 @@ func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fiel
 func (e *execution) prepare(ctx context.Context, s expand.Apply) error {
 	if s.Adopt {
 		// Children may not be adopted on the word of a cache.
-		if e.asking.Do(func() { _, e.alive = e.ask(ctx, e.live) }); e.alive != nil {
+		e.asking.Do(func() { _, e.alive = e.ask(ctx, e.live) })
+		if e.alive != nil {
 			return fmt.Errorf("adopting %s: %w", e.child(s.Child.Name), e.alive)
 		}
 	}

@@ -67,11 +67,11 @@ func (r *reconciler) onChild() changeHandler[child] {
 				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: grid}})
 			}
 		}
-		if isNew, isGone := old.GetName() == "", new.GetName() == ""; isNew || !isGone && old.owner() == new.owner() {
-			return
-		}
-		for _, grid := range r.memory.waiting(client.ObjectKeyFromObject(old)) {
-			q.Add(reconcile.Request{NamespacedName: grid})
+		isNew, isGone := old.GetName() == "", new.GetName() == ""
+		if isGone || !isNew && old.owner() != new.owner() { // a Grid that waits for its name may get it
+			for _, grid := range r.memory.waiting(client.ObjectKeyFromObject(old)) {
+				q.Add(reconcile.Request{NamespacedName: grid})
+			}
 		}
 	})
 }
