@@ -3,6 +3,7 @@ package expand
 import (
 	"slices"
 	"testing"
+	"time"
 
 	v1 "gridproxy/controller/api/v1"
 	"gridproxy/controller/gridspec"
@@ -188,8 +189,12 @@ func TestDistributedGrid(t *testing.T) {
 	if !copied.Idle() {
 		t.Error("a copy for another cluster is not idle")
 	}
-	c := newCluster(t, "a")
-	c.foreign(Live{Name: "web-a", Labels: MakePairs(ownLabels())})
+	c := running(t, "a b")
+	c.vanish("a")
+	c.expect("lost web-a")
+	c.after(time.Hour) // its grace is over
+	c.appear("c")
+	c.foreign(Live{Name: "web-c", Labels: MakePairs(ownLabels())})
 	c.grid.Deleting = true
 	c.expect() // only garbage collection removes children, and an orphan is not adopted
 	c.grid.Deleting, c.grid.Distributed = false, copied.Distributed
