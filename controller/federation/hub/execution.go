@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -114,10 +113,19 @@ func wanted(all []*target, want func(plan.ClusterPlan) bool) []*target {
 // errors.
 func each[T any](steps []T, tell func(error), do func(T) error) []error {
 	errs := make([]error, len(steps))
-	workqueue.ParallelizeUntil(context.Background(), workers, len(steps), func(i int) { // a step whose context has ended fails
-		errs[i] = do(steps[i])
-		tell(errs[i])
-	})
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(workers, len(steps)) {
+		// If a step panics, Wait never returns. After workqueue.ParallelizeUntil, the next steps
+		// would begin while the process ends, and that step would have no error.
+		running.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(steps); i = int(next.Add(1)) - 1 {
+				errs[i] = do(steps[i])
+				tell(errs[i])
+			}
+		})
+	}
+	running.Wait()
 	return errs
 }
 
