@@ -109,7 +109,7 @@ func (e *execution) send(ctx context.Context, s *sending) error {
 	o := s.packed.object(s)
 	if err := e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(Manager), client.ForceOwnership); err != nil {
 		s.to.fail(s.name, refusal(err))
-		return e.wrap(err, "writing GridBundle %s/%s", namespace, s.name) // its namespace may be gone
+		return e.tolerate(err, "writing GridBundle %s/%s", namespace, s.name) // its namespace may be gone
 	}
 	e.written.apply(o, e.now())
 	log.FromContext(ctx).Info("written", "gridBundle", namespace+"/"+s.name, "grids", s.packed.Grids, "revision", s.packed.Revision)

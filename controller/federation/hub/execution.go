@@ -138,9 +138,9 @@ func joined(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// wrap returns err with what was done. It returns nil, and requests a retry, if err means that the
-// caches were behind.
-func (e *execution) wrap(err error, format string, args ...any) error {
+// tolerate returns nil, and requests a retry, if err means that the caches were behind. It returns
+// any other error with what was being done.
+func (e *execution) tolerate(err error, format string, args ...any) error {
 	switch {
 	case err == nil:
 		return nil

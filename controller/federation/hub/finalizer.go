@@ -31,7 +31,7 @@ func (e *execution) guard(ctx context.Context, r plan.Ref) error {
 		return nil
 	}
 	e.unguard(r.Namespace, refusal(err))
-	return e.wrap(err, "adding the finalizer %s to %s", v1alpha1.Finalizer, r)
+	return e.tolerate(err, "adding the finalizer %s to %s", v1alpha1.Finalizer, r)
 }
 
 // addFinalizer adds it to whatever the Grid is by now, unless it is being deleted.
@@ -89,7 +89,7 @@ func without(finalizers []string) []string {
 func (e *execution) guardCluster(ctx context.Context, t *target) error {
 	err := e.setFinalizers(ctx, t.object, append(without(t.object.Finalizers), v1alpha1.Finalizer))
 	t.failed = err != nil
-	return e.wrap(err, "adding the finalizer %s to FleetCluster %s", v1alpha1.Finalizer, t.plan.Name)
+	return e.tolerate(err, "adding the finalizer %s to FleetCluster %s", v1alpha1.Finalizer, t.plan.Name)
 }
 
 // releaseCluster removes the finalizer of a FleetCluster after all other steps for it.
@@ -98,7 +98,7 @@ func (e *execution) releaseCluster(ctx context.Context, t *target) error {
 		return nil
 	}
 	err := e.setFinalizers(ctx, t.object, without(t.object.Finalizers))
-	return e.wrap(err, "removing the finalizer %s from FleetCluster %s", v1alpha1.Finalizer, t.plan.Name)
+	return e.tolerate(err, "removing the finalizer %s from FleetCluster %s", v1alpha1.Finalizer, t.plan.Name)
 }
 
 // release removes the finalizer of Grids that are in no cluster any more, once every FleetCluster
@@ -180,5 +180,5 @@ func (e *execution) removeFinalizer(ctx context.Context, r plan.Ref) error {
 	if err == nil {
 		log.FromContext(ctx).Info("withdrawn from all clusters", "kind", r.Kind, "grid", r.Namespace+"/"+r.Name)
 	}
-	return e.wrap(err, "removing the finalizer %s from %s", v1alpha1.Finalizer, r)
+	return e.tolerate(err, "removing the finalizer %s from %s", v1alpha1.Finalizer, r)
 }

@@ -34,7 +34,7 @@ func (e *execution) report(ctx context.Context, t *target) error {
 		return nil
 	}
 	t.failed = true
-	return e.wrap(err, "writing the status of FleetCluster %s", t.plan.Name)
+	return e.tolerate(err, "writing the status of FleetCluster %s", t.plan.Name)
 }
 
 // withUnsent returns a status that says of the Grids in some bundles why these were not sent.
