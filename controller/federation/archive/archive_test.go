@@ -79,24 +79,30 @@ func checkNames(t *rapid.T, packed []byte) {
 	}
 }
 
-// tarOf is an archive of files with these headers, and zeros in them.
+// tarOf is an archive of files with these headers, and zeros in them. A tar.Writer drops the
+// records of sparse files, so they begin with XNU. in the headers.
 func tarOf(t testing.TB, headers ...tar.Header) []byte {
 	t.Helper()
-	var packed bytes.Buffer
-	zipped := gzip.NewWriter(&packed)
-	files := tar.NewWriter(zipped)
+	var plain, packed bytes.Buffer
+	files := tar.NewWriter(&plain)
 	for _, h := range headers {
 		must(t, files.WriteHeader(&h))
 		_, err := files.Write(make([]byte, h.Size))
 		must(t, err)
 	}
 	must(t, files.Close())
+	zipped := gzip.NewWriter(&packed)
+	_, err := zipped.Write(bytes.ReplaceAll(plain.Bytes(), []byte("XNU.sparse."), []byte("GNU.sparse.")))
+	must(t, err)
 	must(t, zipped.Close())
 	return packed.Bytes()
 }
 
 func TestUnpackBounds(t *testing.T) {
 	many := func(n int, h tar.Header) []tar.Header { return slices.Repeat([]tar.Header{h}, n) }
+	sparse := tar.Header{Name: "a", PAXRecords: map[string]string{
+		"XNU.sparse.size": fmt.Sprint(MaxFileSize), "XNU.sparse.numblocks": "1", "XNU.sparse.map": fmt.Sprint(MaxFileSize, ",0"),
+	}}
 	for _, c := range []struct {
 		what    string
 		archive []byte
@@ -107,6 +113,7 @@ func TestUnpackBounds(t *testing.T) {
 		{"the most files", tarOf(t, many(MaxFiles, tar.Header{Name: "a"})...), ""},
 		{"more files", tarOf(t, many(MaxFiles+1, tar.Header{Name: "a"})...), "more than 2000 files"},
 		{"many bytes", tarOf(t, many(11, tar.Header{Name: "a", Size: MaxFileSize - 100})...), "more than 20971520 bytes unpacked"},
+		{"many bytes of sparse files", tarOf(t, many(11, sparse)...), "more than 20971520 bytes unpacked"},
 		{"a link", tarOf(t, tar.Header{Name: "a", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), "not a regular file"},
 		{"no archive", []byte("no archive"), "unpacking an archive"},
 		{"nothing", nil, "unpacking an archive"},
