@@ -63,6 +63,7 @@ func (a *Agent) applySet(ctx context.Context, set string, objects []delivery.Obj
 	return wrap(doing, err)
 }
 
+// copyOf returns the copy of a set, nil if it does not exist.
 func (a *Agent) copyOf(ctx context.Context, set string) (*v1alpha1.GridBundle, error) {
 	old := &v1alpha1.GridBundle{}
 	err := a.Engine.Client.Get(ctx, types.NamespacedName{Namespace: a.Namespace, Name: copyName(set)}, old)

@@ -24,7 +24,7 @@ import (
 
 // saying is a report that the hub has.
 type saying struct {
-	text string // JSON
+	text string // JSON; "": not known, so it is written again
 	at   time.Time
 }
 
@@ -157,7 +157,7 @@ type heartbeat struct {
 
 	renewed time.Time
 	text    string  // the annotation that was written last
-	version string  // of the Lease as this agent left it
+	version string  // of the Lease as this agent left it; "": not known
 	lost    bool    // the hub has lost what was written, and it is not noticed yet
 	tried   writing // what this agent wrote last, also if no answer came
 }

@@ -30,6 +30,7 @@ type execution struct {
 	unguarded map[string]*v1alpha1.Problem
 }
 
+// target is one cluster during an execution.
 type target struct {
 	observed plan.Cluster
 	plan     plan.ClusterPlan
