@@ -327,6 +327,7 @@ func TestProblems(t *testing.T) {
 	w := newWest(t)
 	w.cluster.Heartbeat.Problems = []v1alpha1.Problem{
 		{Reason: "EngineMissing", Message: "run kubectl apply -k flux"}, {Reason: "Token\nExpired", Message: "join\nagain"},
+		{Reason: "EngineMissing", Message: "which is said again"},
 	}
 	w.wantCondition("EngineMissing", metav1.ConditionTrue, "EngineMissing", "run kubectl apply -k flux")
 	w.wantCondition("Current", metav1.ConditionFalse, "EngineMissing", `Unknown: join\nagain`)
