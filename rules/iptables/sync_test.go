@@ -146,9 +146,9 @@ func endpointComments(input string) (n int) {
 func TestManyAtOnce(t *testing.T) {
 	eachKernel(t, func(t *testing.T, v netfilter.Variant, f netfilter.Family) {
 		b, sent := newBackend(t, v, f)
-		mustSync(t, b, ruleset(services(1, 1)), false)
+		mustSync(t, b, ruleset(services(1, 2)), false)
 		sent.take()
-		many := services(createMax+5, 1) // of two chains each
+		many := services(createMax*7/10, 2) // of three chains each, so that a restore ends within one
 		mustSync(t, b, ruleset(many), false)
 		pieces := map[netfilter.Variant]int{netfilter.VariantNFT: 3, netfilter.VariantLegacy: 1}
 		inputs := sent.take()
