@@ -83,8 +83,10 @@ func (s saver) output(ctx context.Context, only string) iter.Seq2[netfilter.Line
 		var scanErr error
 		stopped := false
 		for line, err := range netfilter.Scan(out, s.family) {
-			scanErr, stopped = err, err == nil && !yield(line, nil)
-			if scanErr != nil || stopped {
+			if scanErr = err; err != nil {
+				break
+			}
+			if stopped = !yield(line, nil); stopped {
 				break
 			}
 		}
