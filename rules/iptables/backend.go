@@ -91,6 +91,7 @@ func (b *Backend) Open(ctx context.Context, verify bool) {
 	b.warnOfOtherVariant(ctx, more, readTimeout)
 }
 
+// complete fills in defaults and detects the variant.
 func (c Config) complete(ctx context.Context) (Config, netfilter.Variant, error) {
 	if c.MasqueradeBit > 31 {
 		return c, "", fmt.Errorf("masquerade bit %d is out of range: a packet mark has bits 0 to 31", c.MasqueradeBit)

@@ -91,7 +91,8 @@ func (t *SavedTable) ensure(chain string) *SavedChain {
 	return &t.Chains[len(t.Chains)-1]
 }
 
-// remove moves all later chains. That is rare: iptables-save prints no -X.
+// remove removes a chain and moves all later ones. That takes time for each of them, but
+// iptables-save prints no -X: only inputs of iptables-restore have it.
 func (t *SavedTable) remove(chain string) {
 	i, ok := t.at[chain]
 	if !ok {

@@ -81,7 +81,7 @@ type text struct {
 	family Family
 }
 
-// words adds words. An empty one only adds the space before the next.
+// words adds words. An empty one only adds the space before what the caller appends to b.
 func (t *text) words(list ...string) {
 	for _, s := range list {
 		if n := len(t.b); n > 0 && t.b[n-1] != ' ' && t.b[n-1] != '\n' {
@@ -221,7 +221,7 @@ func (t *text) ctState(r Rule) {
 	t.b = bytes.TrimSuffix(t.b, []byte(","))
 }
 
-// targetNames are the names of targets by Target, except for TargetNone and TargetJump.
+// targetNames are the names of targets by Target. Those of TargetNone and TargetJump are empty.
 var targetNames = [...]string{
 	TargetAccept: "ACCEPT", TargetDrop: "DROP", TargetReject: "REJECT", TargetReturn: "RETURN",
 	TargetDNAT: "DNAT", TargetMark: "MARK", TargetMasquerade: "MASQUERADE",
