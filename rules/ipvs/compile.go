@@ -62,9 +62,21 @@ type facts struct {
 // them, and each new Pod brings one.
 func newFacts(rs rules.Ruleset, cfg Config) facts {
 	f := facts{config: cfg, nodePorts: rs.NodePorts, networks: rs.HostNetworks, apiServers: rs.APIServers}
-	f.nodePorts.IPv6.Addrs = slices.DeleteFunc(slices.Clone(rs.NodePorts.IPv6.Addrs), isPrivate6)
-	f.host = slices.DeleteFunc(slices.Clone(rs.HostAddrs), isPrivate6)
+	f.nodePorts.IPv6.Addrs = withoutPrivate6(rs.NodePorts.IPv6.Addrs)
+	f.host = withoutPrivate6(rs.HostAddrs)
 	return f
+}
+
+// withoutPrivate6 returns nil if nothing is left, also if addrs is not nil: to reflect.DeepEqual,
+// an empty slice would be another fact.
+func withoutPrivate6(addrs []netip.Addr) []netip.Addr {
+	var rest []netip.Addr
+	for _, a := range addrs {
+		if !isPrivate6(a) {
+			rest = append(rest, a)
+		}
+	}
+	return rest
 }
 
 func isPrivate6(a netip.Addr) bool { return a.Is6() && (a.IsLoopback() || a.IsLinkLocalUnicast()) }

@@ -344,6 +344,10 @@ func TestCompileIgnoresLinkLocalAddresses(t *testing.T) {
 	if after := compile(addr("fd00:168::2"), addr("fd00:168::3"), addr("fe80::1")); after == before || len(after.slots) != 2 {
 		t.Errorf("for another address it is still %+v", after)
 	}
+	before = compile()
+	if after := compile(addr("fe80::1")); after != before {
+		t.Errorf("for the only address, a link-local one, %+v became %+v", before, after)
+	}
 }
 
 // split says what one Service comes to, a line for each thing.
