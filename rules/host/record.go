@@ -146,7 +146,16 @@ func (m Machine) keep(all []Change) error {
 		return err
 	}
 	m.prune(filepath.Dir(file), file)
-	return renameio.WriteFile(file, text, 0o600, renameio.WithTempDir(filepath.Dir(file)))
+	// WriteFile would keep the permissions of a record that others may write.
+	temporary, err := renameio.TempFile(filepath.Dir(file), file) // for root only
+	if err != nil {
+		return err
+	}
+	defer temporary.Cleanup() //nolint:errcheck // a write that ended has none
+	if _, err := temporary.Write(text); err != nil {
+		return err
+	}
+	return temporary.CloseAtomicallyReplace()
 }
 
 // prune removes the oldest records if there are recordsMax, except kept. They are of network

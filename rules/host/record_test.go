@@ -123,6 +123,22 @@ func TestBadRecords(t *testing.T) {
 	}
 }
 
+// TestRecordIsForRootOnly: whoever could write the record would choose what is restored.
+func TestRecordIsForRootOnly(t *testing.T) {
+	m := machine(t, map[string]string{closeWaitFile: "60"})
+	file, err := m.recordFile()
+	must(t, err)
+	for _, seconds := range []int{100, 200} {
+		m.Apply(t.Context(), Sysctls{TCPTimeoutCloseWait: time.Duration(seconds) * time.Second})
+		info, err := os.Stat(file)
+		must(t, err)
+		if info.Mode() != 0o600 {
+			t.Errorf("the record has mode %v, want 0600", info.Mode())
+		}
+		must(t, os.Chmod(file, 0o666))
+	}
+}
+
 // TestRecordsAreBounded: namespaces come and go, their records do not pile up.
 func TestRecordsAreBounded(t *testing.T) {
 	m := machine(t, map[string]string{closeWaitFile: "60"})
