@@ -137,7 +137,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 			}
 			got := d.state()
 			want.Entries = got.Entries
-			if diff := gocmp.Diff(want, got, equateStates...); diff != "" {
+			if diff := gocmp.Diff(want, got, equateAddrs); diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
 			for e := range got.Entries {
@@ -145,7 +145,7 @@ func TestDesiredServersOfACrowd(t *testing.T) {
 					t.Fatalf("entry %s is of a loser", e)
 				}
 			}
-			if diff := gocmp.Diff(compiled.State(), got, equateStates...); diff != "" {
+			if diff := gocmp.Diff(compiled.State(), got, equateAddrs); diff != "" {
 				t.Fatalf("(-from scratch +kept):\n%s", diff)
 			}
 		}

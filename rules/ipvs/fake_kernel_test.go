@@ -205,7 +205,7 @@ func (k *fakeKernel) expect(want State) State {
 }
 
 func (k *fakeKernel) expectEqual(want State, when string) {
-	if diff := cmp.Diff(k.expect(want), k.holds.State, equateStates...); diff != "" {
+	if diff := cmp.Diff(k.expect(want), k.holds.State, equateAddrs); diff != "" {
 		k.fatalf("%s (-want +kernel):\n%s", when, diff)
 	}
 }

@@ -100,14 +100,12 @@ func (m *machine) holds() kernelState {
 // expect fails the test unless the kernel holds exactly this.
 func (m *machine) expect(want State, when string) {
 	m.t.Helper()
-	if diff := cmp.Diff(want, m.holds().State, equateStates...); diff != "" {
+	if diff := cmp.Diff(want, m.holds().State, equateAddrs, cmpopts.EquateEmpty()); diff != "" {
 		m.t.Fatalf("%s: the kernel differs (-want +has):\n%s", when, diff)
 	}
 }
 
-var equateStates = []cmp.Option{
-	cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}), cmpopts.EquateEmpty(),
-}
+var equateAddrs = cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{})
 
 // webService is a Service with a cluster IP of each family, 10.96.0.n and fd00:96::n, on
 // port 80.

@@ -64,7 +64,7 @@ func TestParse(t *testing.T) {
 			},
 		},
 	})
-	if diff := cmp.Diff(want, got, equateStates...); diff != "" {
+	if diff := cmp.Diff(want, got, equateAddrs); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -80,7 +80,7 @@ func TestParseConnections(t *testing.T) {
 	got, err := parseProcConnections(strings.NewReader(procSample), asked)
 	must(t, err)
 	want := map[DestinationKey]int{destinationAt(tcp, "10.180.0.10:80"): 7, destinationAt(tcp, "10.180.0.2:8080"): 0, destinationAt(six, "[fd00:180::2]:443"): 1}
-	if diff := cmp.Diff(want, got, equateStates...); diff != "" {
+	if diff := cmp.Diff(want, got, equateAddrs); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -167,7 +167,7 @@ func TestParseReadsWhatIsPrinted(t *testing.T) {
 		if err != nil || !maps.Equal(counts, connections) {
 			t.Fatalf("connections %v, %v, want %v", counts, err, connections)
 		}
-		if diff := cmp.Diff(want, got, equateStates...); diff != "" {
+		if diff := cmp.Diff(want, got, equateAddrs); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})

@@ -43,7 +43,7 @@ func TestSetEntries(t *testing.T) {
 	o, err := k.observe(t.Context(), nil)
 	must(t, err)
 	if !maps.Equal(o.Entries, want) {
-		t.Error(cmp.Diff(want, o.Entries, equateStates...))
+		t.Error(cmp.Diff(want, o.Entries, equateAddrs))
 	}
 	for e := range want {
 		must(t, k.deleteEntry(e))
