@@ -32,7 +32,7 @@ type Sweep struct {
 	serving   map[target]set[netip.AddrPort] // of each UDP Frontend: what its flows may go to
 	gone      set[target]                    // UDP Frontends that were swept for last and are no more
 	left      map[target]set[netip.AddrPort] // of each other Frontend: what has left the unit
-	tables    set[Table]                     // of all these
+	tables    set[Table]                     // that can hold flows to these Frontends
 	nodePorts rules.NodePortScope
 	local     set[netip.Addr]
 	localDNS  []netip.Addr // see rules.LocalDNS

@@ -107,6 +107,7 @@ func parseEndpoint(text string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addr, uint16(number)), nil
 }
 
+// listenersOf adds the processes that hold the sockets. It tries those in probably first.
 func listenersOf(found []socketRow, probably []int) []Listener {
 	open := map[string]int{} // sockets whose process is not known yet; then their processes
 	for _, row := range found {

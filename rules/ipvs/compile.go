@@ -115,6 +115,8 @@ func (c *Compiler) Compile(rs rules.Ruleset, cfg Config) Compiled {
 	return out
 }
 
+// nodePortSet holds NodePorts by the ClaimKey of their Frontend. Its address is the unspecified
+// one.
 type nodePortSet map[rules.ClaimKey]struct{}
 
 // changedNodePorts returns the NodePorts that answer on an address in only one of two states.
@@ -134,6 +136,7 @@ func changedNodePorts(before, now []rules.ClaimKey) nodePortSet {
 	return changed
 }
 
+// concern reports whether a Service has one of the NodePorts.
 func (n nodePortSet) concern(s *rules.Service) bool {
 	return len(n) > 0 && slices.ContainsFunc(s.Frontends, func(f rules.Frontend) bool {
 		return f.Kind == rules.NodePort && has(n, rules.ClaimKey{Addr: f.Addr, Protocol: s.Name.IPProtocol()})

@@ -43,6 +43,7 @@ type prober struct {
 	why      []string // the kernel's errors
 }
 
+// run names everything that is missing in one error.
 func (p *prober) run(ctx context.Context, scheduler string) error {
 	for _, try := range []func(context.Context) error{
 		func(context.Context) error { return p.tryServers(scheduler) },

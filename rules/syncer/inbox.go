@@ -152,6 +152,7 @@ func (b *inbox) pending(f rules.Family) time.Time {
 	}
 }
 
+// step notes that the run in progress made progress.
 func (b *inbox) step() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,6 +161,7 @@ func (b *inbox) step() {
 	}
 }
 
+// lastStep returns when the run in progress last made progress; zero = no run is in progress.
 func (b *inbox) lastStep() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
