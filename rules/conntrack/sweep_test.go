@@ -205,8 +205,8 @@ func judgeDrawn(t *rapid.T) []Verdict {
 	return verdicts
 }
 
-// TestDrawnFlowsMeetEachVerdict: TestJudgeAgreesWithNaive tests each verdict. The seeds are fixed,
-// because a rare verdict may be missing in the few random cases of one run.
+// TestDrawnFlowsMeetEachVerdict: TestJudgeAgreesWithNaive tests each verdict. The seeds are
+// fixed, because a rare verdict may be missing in the few random cases of one run.
 func TestDrawnFlowsMeetEachVerdict(t *testing.T) {
 	met := make(set[Verdict])
 	for seed := range 100 {

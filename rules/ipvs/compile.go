@@ -67,8 +67,8 @@ func newFacts(rs rules.Ruleset, cfg Config) facts {
 	return f
 }
 
-// withoutPrivate6 returns nil if nothing is left, also if addrs is not nil: to reflect.DeepEqual,
-// an empty slice would be another fact.
+// withoutPrivate6 returns nil if nothing is left, also if addrs is not nil: to
+// reflect.DeepEqual, an empty slice would be another fact.
 func withoutPrivate6(addrs []netip.Addr) []netip.Addr {
 	var rest []netip.Addr
 	for _, a := range addrs {

@@ -47,10 +47,10 @@ func NewTracer(state State) *Tracer {
 }
 
 // Trace walks the first packet of a connection through the tables of one family. The addresses
-// of the link are the node's own beside p.Local. Every real server that takes new connections is
-// equally likely, whatever the scheduler; no client has a real server of its own yet. A packet of
-// the node's own without a source gets the one that the kernel chooses: to an address of the link,
-// that very address.
+// of the link are the node's own beside p.Local. Every real server that takes new connections
+// is equally likely, whatever the scheduler; no client has a real server of its own yet. A
+// packet of the node's own without a source gets the one that the kernel chooses: to an address
+// of the link, that very address.
 //
 // A walk knows nothing of what routing refuses: a source that cannot be, like an address of
 // the link from outside, and, from a loopback address, a real server on another machine.
