@@ -13,7 +13,6 @@ import (
 
 	"gridproxy/topology/regularfile"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 )
 
@@ -146,22 +145,21 @@ func (m Machine) keep(all []Change) error {
 		return err
 	}
 	m.prune(filepath.Dir(file), file)
-	// WriteFile would keep the permissions of a record that others may write.
-	temporary, err := renameio.TempFile(filepath.Dir(file), file) // for root only
+	temporary, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
-	defer temporary.Cleanup() //nolint:errcheck // a write that ended has none
-	if _, err := temporary.Write(text); err != nil {
+	_, err = temporary.Write(text)
+	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
 		return err
 	}
-	return temporary.CloseAtomicallyReplace()
+	return os.Rename(file+".new", file)
 }
 
 // prune removes the oldest records if there are recordsMax, except kept. They are of network
 // namespaces that are gone, or incomplete because of a crash.
 func (m Machine) prune(dir, kept string) {
-	names, _ := filepath.Glob(filepath.Join(dir, "*settings-*.json*"))
+	names, _ := filepath.Glob(filepath.Join(dir, "settings-*.json*"))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == kept })
 	if len(names) < recordsMax {
 		return
