@@ -23,7 +23,7 @@ import (
 type Config struct {
 	Node, Domain string
 	Service      types.NamespacedName // the cluster's DNS
-	Log          *slog.Logger
+	Log          *slog.Logger         // nil = nothing is logged
 }
 
 // Server gives the latest DNSView to each DNS server that connects. Safe for concurrent use.
@@ -42,6 +42,9 @@ type Server struct {
 
 // NewServer returns a Server that has no names before the first Publish.
 func NewServer(c Config) *Server {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
 	return &Server{config: c, moved: make(chan struct{}, 1), next: make(chan struct{}), clients: map[*peer]struct{}{}}
 }
 
