@@ -28,21 +28,27 @@ func newDNSMetrics(f factory, kernel Kernel) {
 	local := desc("dns_local", "1 while DNS queries of this node are led to grid-dns at the address; 0: they go to the DNS of the cluster.", "address")
 	switches := desc("dns_switches_total", "How often DNS queries went elsewhere than before.", "address")
 	wait := desc("dns_return_wait_seconds", "For how long grid-dns must still be well without a break until queries go back to it, because they left it more than once in a short time; 0 = nothing is waited for.", "address")
+	services := desc("dns_services", "Services that have names on this node.")
+	collisions := desc("dns_alias_collisions", "Names of a StatefulSetGrid that are not served, because an endpoint has that name.")
+	incomplete := desc("dns_incomplete_services", "Services of which a name, an address or a port is left out; gridproxy explain --dns says why.")
+	unnamed := desc("dns_unnamed_endpoints", "Endpoints that have no names, because DNS has at most 50,000 endpoints of one Service.")
+	servers := desc("dns_servers", "grid-dns that are connected to the daemon.")
+	behind := desc("dns_behind_seconds", "For how long a connected grid-dns has answered from older names than the daemon has, large Services aside; 0 = none does.")
 	f.collect(func(all chan<- prometheus.Metric) {
-		for _, p := range kernel.DNS().Paths {
+		now := kernel.DNS() // once, so that the metrics of one scrape agree
+		for _, p := range now.Paths {
 			all <- prometheus.MustNewConstMetric(local, prometheus.GaugeValue, number(p.Local), p.Address)
 			all <- prometheus.MustNewConstMetric(switches, prometheus.CounterValue, float64(p.Switches), p.Address)
 			all <- prometheus.MustNewConstMetric(wait, prometheus.GaugeValue, p.Wait, p.Address)
 		}
-	}, local, switches, wait)
-	count := func(name, help string, of func(DNS) int) {
-		f.valueOf("dns_"+name, help, func() float64 { return float64(of(kernel.DNS())) })
-	}
-	count("services", "Services that have names on this node.", func(d DNS) int { return d.Services })
-	count("alias_collisions", "Names of a StatefulSetGrid that are not served, because an endpoint has that name.", func(d DNS) int { return d.Collisions })
-	count("incomplete_services", "Services of which a name, an address or a port is left out; gridproxy explain --dns says why.", func(d DNS) int { return d.Warnings })
-	count("unnamed_endpoints", "Endpoints that have no names, because DNS has at most 50,000 endpoints of one Service.", func(d DNS) int { return d.Unnamed })
-	count("servers", "grid-dns that are connected to the daemon.", func(d DNS) int { return d.Servers })
-	f.valueOf("dns_behind_seconds", "For how long a connected grid-dns has answered from older names than the daemon has, large Services aside; 0 = none does.",
-		func() float64 { return kernel.DNS().Lag })
+		gauge := func(d *prometheus.Desc, value float64) {
+			all <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
+		}
+		gauge(services, float64(now.Services))
+		gauge(collisions, float64(now.Collisions))
+		gauge(incomplete, float64(now.Warnings))
+		gauge(unnamed, float64(now.Unnamed))
+		gauge(servers, float64(now.Servers))
+		gauge(behind, now.Lag)
+	}, local, switches, wait, services, collisions, incomplete, unnamed, servers, behind)
 }

@@ -53,7 +53,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 }
 
-// collect registers metrics whose series are known at each scrape alone, when send makes them.
+// collect registers metrics that send makes at each scrape. It suits metrics whose series change,
+// and metrics that must come from one reading.
 func (f factory) collect(send func(chan<- prometheus.Metric), descs ...*prometheus.Desc) {
 	register(f, collector{descs, send})
 }
