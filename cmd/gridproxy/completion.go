@@ -26,7 +26,7 @@ const (
 	nodesPath    = "/api/v1/nodes"
 )
 
-// completeFlag completes a flag with a part of the names of a kind.
+// completeFlag completes a flag with names of a kind: part returns the namespace or the name.
 func (in *inputs) completeFlag(cmd *cobra.Command, flag, path string, part func(namespace, name string) string) {
 	list := command.CompleteNames(func(ctx context.Context, _ []string, _ string, add func(string) bool) error {
 		return in.eachName(ctx, path, func(namespace, name string) bool { return add(part(namespace, name)) })

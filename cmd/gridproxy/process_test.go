@@ -280,7 +280,7 @@ func (p *process) until(t *testing.T, what string, ok func() bool) {
 	})
 }
 
-// ready waits until /readyz is, and returns the daemon.
+// ready waits until /readyz answers with 200, and returns the daemon.
 func (p *process) ready(t *testing.T) *process {
 	t.Helper()
 	p.until(t, "ready", func() bool { return p.get("/readyz", 10256).code == 200 })

@@ -194,8 +194,9 @@ func byService[T any](list []T, port func(T) topology.ServicePortName) map[types
 	return groups
 }
 
-// news returns the text about each Service of a View, and an Event, which report makes, for
-// each text that is new or has changed. say returns "" if there is nothing to report.
+// news returns the text about each Service of a View, and one Event for each text that is new or
+// has changed. say returns "" if there is nothing to report. report makes an Event without its
+// Service, which news adds.
 func news(
 	prev Reported, v topology.View, say func(ports []*topology.ServicePort) string, report func(ports []*topology.ServicePort, text string) Event,
 ) (next Reported, events []Event) {

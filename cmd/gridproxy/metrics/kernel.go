@@ -30,7 +30,7 @@ type Kernel struct {
 	Held          func() bool                   // whether a Snapshot of the cluster is held back
 	HeldEndpoints func() int                    // the number of endpoints that are used although not ready
 	FromDisk      func() bool                   // whether the state in force was read from disk
-	APIProxies    func() topology.ProbedProxies // the node-local API proxies that are named
+	APIProxies    func() topology.ProbedProxies // the node-local API proxies, and whether each answers
 	DNS           func() DNS
 	Saved         func() Saved
 	NodeWatches   func() NodeWatches

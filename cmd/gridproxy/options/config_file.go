@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// SetConfig sets the flags that are not on the command line from the KubeProxyConfiguration in
-// text, which file has. A warning names each field that has no effect here.
+// SetConfig sets the flags that are not on the command line from text, a KubeProxyConfiguration.
+// Warnings and errors begin with the name of its file. A warning names each field that has no
+// effect here.
 func SetConfig(file string, text []byte, flags *pflag.FlagSet) (warnings []string, err error) {
 	config, warnings, err := decode(text)
 	if err != nil {
