@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -32,7 +31,7 @@ type feed struct {
 }
 
 func serverOf() *Server {
-	return NewServer(Config{Node: "bj-3", Domain: "cluster.local", Log: slog.New(slog.DiscardHandler)})
+	return NewServer(Config{Node: "bj-3", Domain: "cluster.local"})
 }
 
 func newFeed(t *testing.T) feed {
