@@ -14,11 +14,14 @@ import (
 func ByService(v topology.View) iter.Seq[[]*topology.ServicePort] {
 	return func(yield func([]*topology.ServicePort) bool) {
 		for rest := v.Ports; len(rest) > 0; {
-			ports := topology.PortsOf(rest, rest[0].Name.NamespacedName)
-			if !yield(ports) {
+			n := 1
+			for n < len(rest) && rest[n].Name.NamespacedName == rest[0].Name.NamespacedName {
+				n++
+			}
+			if !yield(rest[:n]) {
 				return
 			}
-			rest = rest[len(ports):]
+			rest = rest[n:]
 		}
 	}
 }
