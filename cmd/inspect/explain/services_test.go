@@ -31,14 +31,14 @@ func TestChangedServices(t *testing.T) {
 		var want, got []string
 		for _, service := range []string{"a", "b", "c"} {
 			name := types.NamespacedName{Name: service}
-			if !slices.Equal(topology.PortsOf(before, name), topology.PortsOf(after, name)) {
+			if !slices.Equal(portsOf(before, name), portsOf(after, name)) {
 				want = append(want, service)
 			}
 		}
 		for old, now := range ChangedServices(before, after) {
 			name := append(slices.Clone(old), now...)[0].Name.NamespacedName
 			got = append(got, name.Name)
-			if !slices.Equal(old, topology.PortsOf(before, name)) || !slices.Equal(now, topology.PortsOf(after, name)) {
+			if !slices.Equal(old, portsOf(before, name)) || !slices.Equal(now, portsOf(after, name)) {
 				t.Fatalf("%s comes with %d and %d ports, not with all of its ports", name, len(old), len(now))
 			}
 		}
