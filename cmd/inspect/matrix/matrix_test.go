@@ -166,7 +166,7 @@ func keysAt(m Matrix, u Unit) []string {
 	return keys
 }
 
-// service returns a Service that is closed by an annotation.
+// service returns a Service whose annotation has keys.
 func service(namespace, name, keys string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{topology.AnnotationKeys: keys}},
@@ -179,12 +179,14 @@ func TestHintsForZones(t *testing.T) {
 	hinted := func(addr, node, zone string) topology.SliceEndpoint {
 		return topology.SliceEndpoint{Addr: netip.MustParseAddr(addr), Node: node, Ready: true, Serving: true, Hints: &topology.SliceHints{Zones: []string{zone}}}
 	}
+	open := service("ns", "open", "")
+	open.Annotations = nil
 	s := topology.Snapshot{
 		Nodes: map[string]labels.Set{
 			"a": {"location": "x", corev1.LabelTopologyZone: "1"}, "b": {"location": "x", corev1.LabelTopologyZone: "2"},
 			"c": {"location": "y", corev1.LabelTopologyZone: "2"},
 		},
-		Services: []*corev1.Service{service("ns", "closed", `["location"]`), service("ns", "open", "[]")},
+		Services: []*corev1.Service{service("ns", "closed", `["location"]`), open},
 		Slices: []*topology.Slice{{
 			Namespace: "ns", Name: "open-1", Service: "open", Ports: []topology.SlicePort{{Protocol: corev1.ProtocolTCP, Number: 80}},
 			Endpoints: []topology.SliceEndpoint{hinted("10.0.0.1", "a", "1"), hinted("10.0.0.2", "c", "2")},
