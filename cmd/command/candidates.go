@@ -61,7 +61,10 @@ func (c *candidates) sorted() []string {
 // isPlain reports whether a text can be the name of an object. Only such names are offered: what a
 // server answers is anything, and a shell evaluates the command line that it has completed.
 func isPlain(name string) bool {
-	return name != "" && len(name) <= completionMax && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
+	if name == "" || len(name) > completionMax || name[0] == '-' {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 		return !letter && !strings.ContainsRune("._/-", r)
 	})

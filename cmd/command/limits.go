@@ -4,7 +4,8 @@ import "time"
 
 const (
 	completionTimeout = 2 * time.Second
-	completionsMax    = 500
+	// completionsMax is how many names a shell gets.
+	completionsMax = 500
 	// completionMax is the length of the longest NAMESPACE/NAME, with svc/ or service/ before it.
 	completionMax = len("service/") + 63 + 1 + 253
 

@@ -15,7 +15,7 @@ const (
 
 	// searchTimeout bounds each search at the start: for what a hub left, and for --namespaces.
 	searchTimeout = time.Minute
-	// A search reads pagesMax answers of pageMax objects for one kind and namespace.
+	// A search of one kind and namespace reads at most pagesMax answers of pageMax objects.
 	pageMax  = 500
 	pagesMax = 20
 )

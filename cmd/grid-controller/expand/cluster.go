@@ -262,8 +262,9 @@ func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The first line, "diff old new", is for the names of files.
 	_, text, _ := bytes.Cut(diff.Diff("live "+w.object(), before, "wanted "+w.object(), after), []byte("\n"))
-	return text, nil // without its first line, "diff old new", which is for file names
+	return text, nil
 }
 
 // answer returns the API server's result of an apply in a dry run. SuperEdge's label stays if

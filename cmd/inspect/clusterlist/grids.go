@@ -36,8 +36,8 @@ func resourcePath(of schema.GroupVersion, resource, namespace string) string {
 	return path + "/" + resource
 }
 
-// list calls do for the objects at a path, whose pages are like empty. what names them in the
-// error. A cluster without their definition has none.
+// list calls do for the objects at a path. Each page is read into a copy of empty. what names
+// the objects in the error. A cluster without their definition has none.
 func list[T runtime.Object](ctx context.Context, s GridServer, what, path string, empty runtime.Object, do func(T)) error {
 	return Each(ctx, s.Address, what, metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		request := s.Client.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Param("limit", fmt.Sprint(o.Limit))
