@@ -35,13 +35,21 @@ func newDefinitions(t *testing.T) *definitions {
 // install applies the CRDs and waits until the API server serves them as they are written.
 func (d *definitions) install(t *testing.T) {
 	t.Helper()
-	d.MustKubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
+	d.kubectl(t, "apply", "--server-side", "--force-conflicts", "-f", crds)
 	d.WaitForDefinitions(t)
 	for _, kind := range []string{"DeploymentGrid", "StatefulSetGrid", "ServiceGrid"} {
 		wait.Until(t, "a "+kind+" without gridUniqKey is refused", func() error {
 			return refusedWith(d.create(kind, map[string]any{"template": map[string]any{}}), "is missing")
 		})
 	}
+}
+
+// kubectl is MustKubectl that ends with d.ctx: a deletion waits for as long as a finalizer stays.
+func (d *definitions) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := d.KubectlIn(d.ctx, nil, args...)
+	must(t, err)
+	return out
 }
 
 func (d *definitions) of(kind string) dynamic.ResourceInterface {

@@ -193,7 +193,7 @@ func (d *definitions) columns(t *testing.T) {
 		"ssg": "NAME   KEY        UNITS   READY   OFFLINE   AGE\ngrid   location   2       1/2     1         AGE\n",
 		"sg":  "NAME   KEY        SERVICE    CLUSTER-IP   AGE\ngrid   location   grid-svc   10.96.7.7    AGE\n",
 	} {
-		got := regexp.MustCompile(`\S+\n$`).ReplaceAllString(d.MustKubectl(t, "get", short), "AGE\n")
+		got := regexp.MustCompile(`\S+\n$`).ReplaceAllString(d.kubectl(t, "get", short), "AGE\n")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("kubectl get %s (-want +got)\n%s", short, diff)
 		}
@@ -211,7 +211,7 @@ func (d *definitions) samples(t *testing.T) {
 		if filepath.Base(folder) == "site" {
 			continue // a whole cluster as gridproxy reads it, with cluster IPs outside of this one's range
 		}
-		d.MustKubectl(t, "apply", "--server-side", "--validate=strict", "-f", folder)
+		d.kubectl(t, "apply", "--server-side", "--validate=strict", "-f", folder)
 		files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 		must(t, err)
 		for _, file := range files {
@@ -228,7 +228,7 @@ func (d *definitions) samples(t *testing.T) {
 				t.Errorf("%s: %v", file, errs.ToAggregate())
 			}
 		}
-		d.MustKubectl(t, "delete", "-f", folder)
+		d.kubectl(t, "delete", "-f", folder)
 	}
 }
 

@@ -31,7 +31,7 @@ func (w *world) installCRDs() {
 	w.WaitForDefinitions(w.t)
 	for _, kind := range []string{"nodeunits.v1alpha1", "nodeunits", "nodegroups.v1alpha1", "nodegroups"} {
 		wait.Until(w.t, "kubectl knows "+kind, func() error {
-			_, err := w.Kubectl("get", kind+".site.superedge.io")
+			_, err := w.KubectlIn(w.ctx, nil, "get", kind+".site.superedge.io")
 			return err
 		})
 	}
