@@ -306,8 +306,8 @@ func (m *modes) possible(p trace.Packet) bool {
 	return true
 }
 
-// deliver sends packets, then the last ones, and returns what became of all. See observe, which
-// waits until those in walked end as the walk says.
+// deliver sends packets, then the last ones, and returns what observe finds: it waits until the
+// walked packets are as the walk says, or until nothing changes any more.
 func deliver(s *stage, c Cluster, all, walked []sent) (map[int]trace.End, error) {
 	last := lastOnes(c, all[len(all)-1].number+1)
 	if err := sendAll(s, slices.Concat(all, last)); err != nil {

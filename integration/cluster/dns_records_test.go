@@ -129,6 +129,7 @@ func (w *namesCluster) tornRecords(machine string) {
 	w.tableAt("after half of a file", machine)
 }
 
+// domainOfRecords: names have the domain that the kubelets have.
 func (w *namesCluster) domainOfRecords() {
 	w.t.Helper()
 	grid := manualGrid + "-1.servicegrid-demo-svc.default.svc."

@@ -181,7 +181,7 @@ func (g *generator) change(cluster, grid string) time.Time {
 	return begin
 }
 
-// abreast calls f with each number below n, 16 at a time.
+// abreast calls f with each number below n, several at a time.
 func abreast(n int, f func(int) error) error {
 	numbers := make([]int, n)
 	for i := range numbers {

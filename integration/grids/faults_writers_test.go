@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// patchGrids patches a DeploymentGrid, and the ServiceGrid of the name.
 func (f *fleet) patchGrids(name, deployment, service string) {
 	f.t.Helper()
 	for patch, o := range map[string]client.Object{deployment: &v1.DeploymentGrid{}, service: &v1.ServiceGrid{}} {

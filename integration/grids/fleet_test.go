@@ -73,7 +73,8 @@ type part[W any] struct {
 	do   func(W)
 }
 
-// runPart runs a part of a test, which t is meanwhile. The test ends if the part fails.
+// runPart runs a part of a test as a subtest, to which *t is set meanwhile. If the part fails, the
+// test ends, too.
 func runPart(t **testing.T, name string, part func()) {
 	outer := *t
 	ok := outer.Run(name, func(inner *testing.T) {

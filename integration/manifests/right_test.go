@@ -23,8 +23,14 @@ type Right struct {
 
 // Object is the resource with its group, as kubectl writes it: deployments.apps, deploymentgrids.superedge.io/status.
 func (r Right) Object() string {
-	resource, sub, _ := strings.Cut(r.Resource, "/")
-	return strings.TrimSuffix(strings.TrimSuffix(resource+"."+r.Group, ".")+"/"+sub, "/")
+	resource, sub, found := strings.Cut(r.Resource, "/")
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	if found {
+		resource += "/" + sub
+	}
+	return resource
 }
 
 func (r Right) String() string {

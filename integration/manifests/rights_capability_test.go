@@ -155,6 +155,7 @@ func written(ctx context.Context, n *netns.Namespace, daemon *netns.Process) err
 	})
 }
 
+// has checks that a process has so many capabilities.
 func has(pid, want int) error {
 	file := fmt.Sprintf("/proc/%d/status", pid)
 	text, err := os.ReadFile(file)

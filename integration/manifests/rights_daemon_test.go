@@ -86,7 +86,7 @@ func (d *daemon) fails(t *testing.T, w *site, lacks Right) {
 			wrong = !wrong
 			w.annotate(t, map[bool]string{true: "[broken", false: keys}[wrong])
 		}
-		return d.isRefused(lacks)
+		return d.wantRefused(lacks)
 	})
 	for _, r := range refused(d.count) {
 		if r.Resource != lacks.Object() {
@@ -117,8 +117,8 @@ func (d *daemon) fails(t *testing.T, w *site, lacks Right) {
 	}
 }
 
-// isRefused returns an error unless a request was refused for want of a right.
-func (d *daemon) isRefused(lacks Right) error {
+// wantRefused returns an error unless a request that needs a right was refused.
+func (d *daemon) wantRefused(lacks Right) error {
 	all := refused(d.count)
 	is := slices.ContainsFunc(all, func(r nodes.Request) bool { return r.Resource == lacks.Object() && r.Verb == lacks.Verb })
 	return wait.Check(is, "refused are only %v", all)

@@ -95,7 +95,7 @@ func TestDNSRights(t *testing.T) {
 		t.Errorf("the rights of the chart do not suffice: %v", no)
 	}
 	for i, r := range more {
-		wait.Until(t, "without "+r.String()+" it is refused", func() error { return daemons[i+1].isRefused(r) })
+		wait.Until(t, "without "+r.String()+" it is refused", func() error { return daemons[i+1].wantRefused(r) })
 	}
 }
 

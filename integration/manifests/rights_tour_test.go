@@ -155,8 +155,8 @@ var (
 	plain       = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 )
 
-// everything goes on from step to step until something is refused. A step without words does
-// something; what the others wait for is what it asked for.
+// everything goes on from step to step until something is refused. A step without words changes
+// something; each other step waits for what its words say.
 func (r *tour) everything() error {
 	n := r.name
 	for _, step := range []struct {

@@ -69,6 +69,7 @@ func (e *etcd) revision(ctx context.Context) (int64, error) {
 	return strconv.ParseInt(answer.Header.Revision, 10, 64)
 }
 
+// compact forgets every revision before the given one.
 func (e *etcd) compact(ctx context.Context, revision int64) error {
 	request := map[string]any{"revision": strconv.FormatInt(revision, 10), "physical": true}
 	return e.call(ctx, "/v3/kv/compaction", request, &struct{}{})

@@ -213,6 +213,7 @@ func (e *engineTest) readiness(t *testing.T, name string) string {
 	return ""
 }
 
+// values are what ConfigMaps hold, by their names.
 type values map[string]string
 
 const absent = "(absent)"

@@ -20,6 +20,7 @@ type Image struct {
 	Tar  string // its path, in the format of docker save
 }
 
+// run is how a container of an image is started.
 type run struct {
 	Entrypoint []string `json:",omitempty"`
 	Cmd        []string `json:",omitempty"`

@@ -69,6 +69,7 @@ func echoHTTP(p *Pod) http.Handler {
 	})
 }
 
+// echoUDP answers each datagram, until conn is closed.
 func echoUDP(p *Pod, conn net.PacketConn) {
 	buf := make([]byte, 1500)
 	for {

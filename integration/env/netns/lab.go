@@ -101,7 +101,7 @@ func (l *Lab) Node(name string) *Node {
 	return find(l.nodes, func(n *Node) bool { return n.Name == name })
 }
 
-// find returns the first one that is what is looked for, or nil.
+// find returns the first element for which is returns true, or nil.
 func find[T any](all []*T, is func(*T) bool) *T {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i]

@@ -40,6 +40,9 @@ type Kubelets struct {
 // BrokenImages is how the name of an image begins that no kubelet can pull.
 const BrokenImages = "broken.invalid/"
 
+// workers is how many Pods are reconciled at the same time.
+const workers = 16
+
 // newKubelets works until ctx ends. wait then returns.
 func newKubelets(ctx context.Context, config *rest.Config, o Options) (*Kubelets, error) {
 	config = rest.CopyConfig(config)
@@ -58,7 +61,7 @@ func newKubelets(ctx context.Context, config *rest.Config, o Options) (*Kubelets
 	}
 	k.running.Go(func() { k.reflector().RunWithContext(ctx) })
 	k.running.Go(func() { wait.UntilWithContext(ctx, k.renewLeases, k.period) })
-	for range 16 {
+	for range workers {
 		k.running.Go(func() { k.work(ctx) })
 	}
 	k.running.Go(func() { <-ctx.Done(); k.queue.ShutDown() })
