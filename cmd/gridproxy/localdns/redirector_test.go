@@ -355,8 +355,8 @@ func TestSingleStack(t *testing.T) {
 	}
 }
 
-// turnOf returns one turn of a redirector, whose DNS server answers if it is well.
-func turnOf(t *testing.T, prevents func(rules.Family) string) (turn func(after time.Duration, well bool) Path) {
+// newRound returns a function that runs a redirector once; its DNS server answers if well is true.
+func newRound(t *testing.T, prevents func(rules.Family) string) (turn func(after time.Duration, well bool) Path) {
 	t.Helper()
 	f, s, now := newFeed(t), newNameServer(t), time.Now()
 	r, addr := f.connect(t), s.at.Addr()
@@ -385,7 +385,7 @@ func turnOf(t *testing.T, prevents func(rules.Family) string) (turn func(after t
 // TestReturn: queries go back to the servers of this node at once after the first time that they
 // left, and later only when these have been well for a while.
 func TestReturn(t *testing.T) {
-	turn := turnOf(t, func(rules.Family) string { return "" })
+	turn := newRound(t, func(rules.Family) string { return "" })
 	for i, step := range []struct {
 		after       time.Duration
 		well, local bool
@@ -412,7 +412,7 @@ func TestReturn(t *testing.T) {
 // turn.
 func TestReturnOfAFamily(t *testing.T) {
 	prevents := ""
-	turn := turnOf(t, func(rules.Family) string { return prevents })
+	turn := newRound(t, func(rules.Family) string { return prevents })
 	for i, want := range []bool{true, true, false} { // at once after the first time
 		prevents = ""
 		if p := turn(returnDelayMax, true); p.Local != want { // the DNS server is well all the time
