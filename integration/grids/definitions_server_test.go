@@ -44,7 +44,8 @@ func (d *definitions) install(t *testing.T) {
 	}
 }
 
-// kubectl is MustKubectl that ends with d.ctx: a deletion waits for as long as a finalizer stays.
+// kubectl is MustKubectl that ends with d.ctx: a deletion waits for as long as a finalizer
+// stays.
 func (d *definitions) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := d.KubectlIn(d.ctx, nil, args...)

@@ -355,7 +355,8 @@ func TestSingleStack(t *testing.T) {
 	}
 }
 
-// newRound returns a function that runs a redirector once; its DNS server answers if well is true.
+// newRound returns a function that runs a redirector once. Its DNS server answers if well is
+// true.
 func newRound(t *testing.T, prevents func(rules.Family) string) (turn func(after time.Duration, well bool) Path) {
 	t.Helper()
 	f, s, now := newFeed(t), newNameServer(t), time.Now()
