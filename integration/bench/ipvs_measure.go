@@ -95,8 +95,8 @@ func (w *ipvsWorld) additions(ctx context.Context, process *apiserver.Child, fro
 	return times, nil
 }
 
-// timed puts objects, and returns how long it takes until a Service answers with a byte. Before it
-// returns, it lets the machine settle.
+// timed puts objects, and returns how long it takes until a Service answers with a byte. Before
+// it returns, it lets the machine settle.
 func (w *ipvsWorld) timed(ctx context.Context, process *apiserver.Child, from *netns.Pod, says byte, number int, put ...need.FakeObject) (time.Duration, error) {
 	begin := time.Now()
 	if err := w.api.Put(put...); err != nil {

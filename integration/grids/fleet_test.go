@@ -73,8 +73,8 @@ type part[W any] struct {
 	do   func(W)
 }
 
-// runPart runs a part of a test as a subtest, to which *t is set meanwhile. If the part fails, the
-// test ends, too.
+// runPart runs a part of a test as a subtest, to which *t is set meanwhile. If the part fails,
+// the test ends, too.
 func runPart(t **testing.T, name string, part func()) {
 	outer := *t
 	ok := outer.Run(name, func(inner *testing.T) {
@@ -296,8 +296,8 @@ func (h *history) made() map[string]int {
 // nap is how long a cluster must see no write to be at rest.
 const nap = 3 * time.Second
 
-// newUserClient returns a client without a cache, which knows Kubernetes, the Grids and the kinds of
-// a fleet.
+// newUserClient returns a client without a cache, which knows Kubernetes, the Grids and the
+// kinds of a fleet.
 func newUserClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	s := runtime.NewScheme()

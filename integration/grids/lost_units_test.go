@@ -83,11 +83,12 @@ func (f *fleet) follows(c *counted) {
 	wait.Until(f.t, "the controller that should lead has written", func() error { return wait.Check(len(c.writes()) != 0, "another controller leads") })
 }
 
-// soonRemoving are the flags of a controller that is alone, and soon removes what stood on lost units.
+// soonRemoving are the flags of a controller that is alone, and soon removes what stood on lost
+// units.
 func soonRemoving() []string { return []string{"--leader-elect=false", "--unit-removal-grace=2s"} }
 
-// newLosing starts a fleet with units of one Node each, such a controller and one Grid. It returns the
-// UIDs of the children by name, too.
+// newLosing starts a fleet with units of one Node each, such a controller and one Grid. It
+// returns the UIDs of the children by name, too.
 func newLosing(t *testing.T, units int) (*fleet, *counted, map[string]types.UID) {
 	t.Helper()
 	f := newFleet(t, units, 1)

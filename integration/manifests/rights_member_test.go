@@ -118,8 +118,8 @@ func (h *fleetHub) withToken(t *testing.T, client kubernetes.Interface, namespac
 	return h.Bearer(h.API.Addr, token.Status.Token)
 }
 
-// hasExactly compares what the authorizer says of the member of west, in each namespace, with what
-// it says of an account without rights.
+// hasExactly compares what the authorizer says of the member of west, in each namespace, with
+// what it says of an account without rights.
 func (h *fleetHub) hasExactly(t *testing.T, member kubernetes.Interface) {
 	t.Helper()
 	others := apiserver.ClientForTest(t, h.withToken(t, h.Client, "default", "default"))

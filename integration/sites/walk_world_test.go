@@ -148,8 +148,8 @@ func (w *walk) labels(node, want string) {
 	})
 }
 
-// labelsOf waits until each Node of a site has exactly these labels, those of the unit of all Nodes and
-// those of an admin.
+// labelsOf waits until each Node of a site has exactly these labels, those of the unit of all
+// Nodes and those of an admin.
 func (w *walk) labelsOf(site, want string) {
 	w.t.Helper()
 	for _, n := range w.nodes(site) {

@@ -80,8 +80,8 @@ func DynamicForTest(t testing.TB, config *rest.Config) dynamic.Interface {
 	return client
 }
 
-// KubeconfigForTest writes a configuration for another process to a file that ends with the test,
-// and returns its path.
+// KubeconfigForTest writes a configuration for another process to a file that ends with the
+// test, and returns its path.
 func KubeconfigForTest(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	path, err := WriteKubeconfig(t.TempDir(), "kubeconfig", config)

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// Kubeconfig returns the path of a kubeconfig of the admin, which is Admin as it was at the start.
+// Kubeconfig returns the path of a kubeconfig of the admin, which is Admin as it was at the
+// start.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
 // Kubectl runs the real kubectl as admin and returns what it wrote to standard output. An error carries

@@ -144,8 +144,8 @@ func single(ctx context.Context, dir, role, name string, files, links map[string
 	return pack(dir, name, run{Entrypoint: []string{"/bin/" + role}}, all, links)
 }
 
-// pack makes an image in a folder: one layer of executable files and links, by their paths in it,
-// over others.
+// pack makes an image in a folder: one layer of executable files and links, by their paths in
+// it, over others.
 func pack(dir, name string, how run, files, links map[string]string, below ...string) (Image, error) {
 	path := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(name)+".tar")
 	layer := path + ".layer"

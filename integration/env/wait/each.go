@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Each calls f for every item, up to 16 at a time, waits until all have returned, and returns all
-// errors.
+// Each calls f for every item, up to 16 at a time, waits until all have returned, and returns
+// all errors.
 func Each[T any](items []T, f func(T) error) error {
 	var running sync.WaitGroup
 	errs := make([]error, len(items))

@@ -85,7 +85,8 @@ func productFiles(t *testing.T) map[string][]string {
 	return files
 }
 
-// goFiles returns the Go files below some folders, without testdata, by their paths from the root.
+// goFiles returns the Go files below some folders, without testdata, by their paths from the
+// root.
 func goFiles(t *testing.T, tops ...string) []string {
 	t.Helper()
 	var all []string

@@ -162,8 +162,8 @@ func (s *siteAlone) reboot() {
 	}
 }
 
-// ask has the client on a machine ask the Service so many times, and counts the answers by Node. The
-// error is the last one.
+// ask has the client on a machine ask the Service so many times, and counts the answers by
+// Node. The error is the last one.
 func (s *siteAlone) ask(m *siteMachine, times int, within time.Duration) (answers map[string]int, failed error) {
 	const atOnce = 4
 	answers = map[string]int{}

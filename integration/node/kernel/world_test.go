@@ -126,8 +126,8 @@ func (w *world) endpoints(nodes ...string) []*netns.Pod {
 
 const nodePort = 30080
 
-// newExposed returns a closed Service with every kind of frontend there is: NodePorts, an ExternalIP
-// and the address of a load balancer.
+// newExposed returns a closed Service with every kind of frontend there is: NodePorts, an
+// ExternalIP and the address of a load balancer.
 func newExposed(name string, last byte) *corev1.Service {
 	s := netns.NewClosedService(name, last)
 	s.Spec.Type = corev1.ServiceTypeLoadBalancer
