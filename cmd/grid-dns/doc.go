@@ -12,5 +12,7 @@
 //	check.go    grid-dns check, for probes
 //	limits.go   times and bounds
 //
+// The records and their TTL are in rules/names.
+//
 // It is a process of its own without NET_ADMIN, because it parses packets of every Pod.
 package main

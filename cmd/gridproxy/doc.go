@@ -14,9 +14,9 @@
 //   - the options, from flags, --config and the running daemon, and how the daemon notices that
 //     the file of --config has changed: inputs.go; which daemon runs, and its flags: adopt.go
 //   - how manifests or an API server are read, and which kinds in manifests are skipped: source.go;
-//     how long a command waits for an API server, and what it reports of the connection:
-//     listing.go; the saved state: fromstate.go
-//   - the names that a shell offers: completion.go; times and bounds: limits.go
+//     one reading of an API server, and what ends it: listing.go; the saved state: fromstate.go
+//   - the names that a shell offers: completion.go
+//   - times and bounds, such as how long a command waits for an API server: limits.go
 //
 // Where else to look: what run starts, in daemon; what a mode writes, compares (the order of the
 // lines of diff) and leaves behind, in driver; /healthz, /livez and /readyz, in health; metrics, in

@@ -5,9 +5,9 @@
 //
 //   - what the daemon calls: backend.go; without writing: shadow.go; which families can be
 //     written: families.go; guarding loopback addresses: firewall.go
-//   - one run for one family: family_syncer.go, sync_run.go; its text: script.go; a Service of many
-//     chains: chunks.go
-//   - what has to be written: change.go; what was written last: last_written.go; whether another
+//   - how a change is written, step by step: family_syncer.go; its calls of iptables-restore:
+//     sync_run.go, and their text: script.go; a Service of many chains: chunks.go
+//   - what differs from the kernel: change.go; what was written last: last_written.go; whether another
 //     process has written since: generation.go, other_writes.go
 //   - what the kernel holds: kernel.go, kernel_state.go; one chain of it: chain_state.go; jumps
 //     from built-in chains: jumps.go; surplus copies of them: surplus.go; a table that cannot be

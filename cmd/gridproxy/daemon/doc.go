@@ -5,7 +5,8 @@
 //	run.go         starts every part, and ends with the first that fails
 //	prepare.go     run --init-only, and loopback routing
 //	only_daemon.go refuses a second daemon in the network namespace
-//	source.go      makes the source of an API server or of manifests, and reports what it finds
+//	source.go      makes the source, whose parts and order are in topology/watch, and reports what it
+//	               finds
 //	remember.go    reads the saved state, and saves it
 //	observers.go   what happens after each run (other_proxy.go has more)
 //	quarantine.go  reports Services that the kernel refuses, and ends their flows

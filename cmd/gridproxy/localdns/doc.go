@@ -5,9 +5,9 @@
 //	server.go      the socket of the feed, and what is published there
 //	client.go      one DNS server that is connected
 //	alive.go       whether DNS on this node may be left to them; pure
-//	backoff.go     when DNS goes back to servers that fail again and again; pure
+//	backoff.go     how long servers must be well before DNS goes back to them; pure
 //	redirector.go  leads queries to them while they are well
-//	flows.go       ends the flows of queries that went elsewhere
+//	flows.go       ends flows of queries that went elsewhere, and says which
 //	listeners.go   reports other processes that listen at their addresses
 //	limits.go      times and bounds
 //

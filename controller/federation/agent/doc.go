@@ -15,7 +15,7 @@
 //	pull.go       the agent of this cluster, by the Secret of grid-controller join
 //	token.go      when the token in that Secret is renewed
 //	push.go       the agents of other clusters, by their kubeconfigs; pushed.go: one of them
-//	limits.go     times and bounds
+//	limits.go     times and bounds, such as how often the Lease is renewed
 //
 // What is applied and what is reported is decided by package delivery.
 //

@@ -9,7 +9,7 @@
 //   - how what is read becomes what a decision rests on, once for each version, and when a member
 //     was heard: observe.go
 //   - the order of the steps: execution.go; the steps: finalizer.go, bundle.go, status.go
-//   - the caches do not show yet what was written: written.go
+//   - for which writes of this package, by package written, the caches are waited for: written.go
 //   - reports that are deleted because they are too large: excess.go
 //   - Events: faults.go; metrics: metrics.go; times and bounds: limits.go
 //

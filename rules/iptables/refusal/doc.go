@@ -4,8 +4,8 @@
 //
 //   - what package iptables calls: refusals.go; an input that was refused: error.go
 //   - which matches the kernel lacks: ability.go
-//   - which Services the kernel refuses: search.go, suspects.go, bisect.go; where their rules are
-//     tried: scratch.go
+//   - how it is found out which Services the kernel refuses: search.go; which ones an input adds:
+//     suspects.go; how a group is halved: bisect.go; where rules are tried: scratch.go
 //   - what is written instead of such a Service: quarantine.go, last_good.go
 //   - what the rules in a kernel say of refusals: evidence.go
 //
