@@ -9,8 +9,8 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// CheckPath returns an error if a path of a daemon's own depends on the folder in which the daemon
-// is started. An empty path means that there is no file.
+// CheckPath returns an error that names flag and example if path is relative, because the
+// folder in which a daemon starts must not matter. An empty path, for no file, is no error.
 func CheckPath(flag, path, example string) error {
 	if path == "" || filepath.IsAbs(path) {
 		return nil
@@ -19,8 +19,8 @@ func CheckPath(flag, path, example string) error {
 		flag, excerpt.Of(path), example)
 }
 
-// ParseDNSAddresses parses the addresses at which grid-dns answers: one of each family at most,
-// with commas between them.
+// ParseDNSAddresses returns the addresses in text, separated by commas: at most one of each
+// family, none if text is empty. Unspecified, loopback and multicast addresses are errors.
 func ParseDNSAddresses(text string) ([]netip.Addr, error) {
 	var all []netip.Addr
 	for part := range strings.SplitSeq(text, ",") {

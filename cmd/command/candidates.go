@@ -14,8 +14,8 @@ import (
 // arguments before it. It may ignore ctx: the shell does not wait for it.
 type ListNames func(ctx context.Context, args []string, typed string, add func(name string) (more bool)) error
 
-// CompleteNames returns a completion function that offers the names of list. It ignores errors:
-// it offers what was listed before the error, or before the deadline.
+// CompleteNames returns a completion function that offers the names of list that candidates.add
+// keeps: those added within completionTimeout and before an error, which it ignores.
 func CompleteNames(list ListNames) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
@@ -42,7 +42,8 @@ type candidates struct {
 	names map[string]bool
 }
 
-// add keeps a name that continues what is typed. It reports whether there is room for more.
+// add keeps a name if it continues what is typed, isPlain and is not given already. It reports
+// whether there is room for more.
 func (c *candidates) add(name string) (more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,9 +71,9 @@ func isPlain(name string) bool {
 	})
 }
 
-// ServiceForms returns the texts that name a Service on a command line: with its namespace if
-// none is given, alone if it is, and with svc/ or service/ if that is typed. current is the
-// namespace of a Service without one.
+// ServiceForms returns what may be typed for a Service: NAMESPACE/NAME if given, the value of
+// --namespace, is "", else NAME; after svc/ or service/, that prefix with NAME. It returns nil
+// for a Service in another namespace than given, or, with such a prefix, than current.
 func ServiceForms(namespace, name, given, current, typed string) []string {
 	for _, prefix := range []string{"svc/", "service/"} {
 		if strings.HasPrefix(typed, prefix) {

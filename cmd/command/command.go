@@ -25,8 +25,8 @@ type Stdio struct {
 }
 
 // Main runs a program with the arguments and streams of the process, and exits with its code.
-// SIGINT and SIGTERM end the context of its commands. If a command has not returned after
-// limit, the process exits with code Failure. A limit of 0 means none.
+// SIGINT and SIGTERM end the context of its commands. If a command has not returned when limit
+// has passed since the signal, the process exits with code Failure. A limit of 0 means none.
 func Main(program func(Stdio) *cobra.Command, limit time.Duration) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	std := Stdio{os.Stdin, os.Stdout, os.Stderr}
@@ -76,7 +76,7 @@ func withFlagSuggestion(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(near, " or --"))
 }
 
-// Run does what Main does, with parameters in place of the process. It returns the exit code.
+// Run runs a program as Main does, but without signals and limit, and returns the exit code.
 func Run(ctx context.Context, program func(Stdio) *cobra.Command, args []string, std Stdio) int {
 	var begun bool // a command's own code was reached: the command line is well formed
 	root := program(std)
@@ -117,8 +117,8 @@ func NoArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// endAfter calls end when limit has passed since ctx ended. Call release when there is nothing
-// left to end.
+// endAfter returns immediately. end is called when limit has passed since ctx ended, unless
+// release is called before. Call release once.
 func endAfter(ctx context.Context, limit time.Duration, end func()) (release func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -52,7 +52,7 @@ at most ` + completionTimeout.String() + `, at most ` + fmt.Sprint(completionsMa
 	}
 }
 
-// completeFlags lets a shell complete the values of all flags: words, and the names of files.
+// completeFlags lets a shell complete words and files for the flags of cmd and its subcommands.
 func completeFlags(cmd *cobra.Command) {
 	complete := func(f *pflag.Flag) {
 		if _, known := cmd.GetFlagCompletionFunc(f.Name); known {

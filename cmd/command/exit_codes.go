@@ -37,7 +37,7 @@ func ExitCodes() []ExitCode {
 // reportsKey is the annotation of commands with code Found.
 const reportsKey = "gridproxy/reports"
 
-// Reports marks a command that ends with code Found, by the error Finding, and returns it.
+// Reports marks cmd as one that may end with code Found, by the error Finding, and returns it.
 func Reports(cmd *cobra.Command) *cobra.Command {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
@@ -59,7 +59,7 @@ func mayFind(cmd *cobra.Command) bool {
 	return cmd.Annotations[reportsKey] != "" || slices.ContainsFunc(cmd.Commands(), mayFind)
 }
 
-// describeExitCodes adds the codes of each command to its help.
+// describeExitCodes adds to the help of cmd, and of its subcommands, the codes of each.
 func describeExitCodes(cmd *cobra.Command) {
 	var b strings.Builder
 	b.WriteString(strings.TrimRight(cmd.Long, "\n") + "\n\nExit codes:\n")
@@ -99,10 +99,11 @@ func NewUsageError(err error) error {
 	return usageError{err}
 }
 
-// Unwrap returns the error itself.
+// Unwrap returns the wrapped error.
 func (e usageError) Unwrap() error { return e.error }
 
-// codeOf returns the exit code for an error. If begun is true, the command line is well formed.
+// codeOf returns the exit code for an error: Usage for a usageError, or if begun is false,
+// since the command line is not well formed then; Found for a Finding; Failure for any other.
 func codeOf(err error, begun bool) int {
 	if _, isUsage := errors.AsType[usageError](err); isUsage || !begun {
 		return Usage

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// PrintAs writes v in the format of --output; writeTable writes it as text. If that fails, it
-// writes nothing. Text that goes to a terminal has colours, unless the variable NO_COLOR is set
-// (https://no-color.org).
+// PrintAs writes v to w as JSON or YAML if format is "json" or "yaml"; for any other format
+// writeTable writes it as text. It writes nothing unless all of v can be rendered. Text that
+// goes to a terminal has colours, unless the variable NO_COLOR is set (https://no-color.org).
 func PrintAs(w io.Writer, format string, v any, writeTable func(io.Writer) error) error {
 	var text bytes.Buffer
 	var err error
@@ -50,7 +50,7 @@ func obeysEscapes(w io.Writer) bool {
 	return ok && kind != "" && kind != "dumb" && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor fits
 }
 
-// Flush writes a whole answer.
+// Flush writes a whole answer to w, which is standard output.
 func Flush(w io.Writer, text []byte) error {
 	if _, err := w.Write(text); err != nil {
 		return fmt.Errorf("writing to standard output: %w", err)
@@ -61,14 +61,14 @@ func Flush(w io.Writer, text []byte) error {
 // formats returns the formats of PrintAs, the default first.
 func formats() []string { return []string{"table", "json", "yaml"} }
 
-// AddFormat declares --output. A command may have more formats than PrintAs.
+// AddFormat declares --output, which sets format. more are formats that PrintAs does not know.
 func AddFormat(fs *pflag.FlagSet, format *string, more ...string) {
 	words := append(formats(), more...)
 	AddWord(fs, format, "output", "o", "`FORMAT` of the answer: "+strings.Join(words, ", "), words...)
 }
 
-// AddWord declares a flag whose value is one of words. The first word is the default. A shell
-// completes them; CheckWord refuses other values.
+// AddWord declares a flag for to, whose value should be one of words: the first is the default,
+// and a shell completes them. The flag itself takes any value; CheckWord refuses others.
 func AddWord(fs *pflag.FlagSet, to *string, name, short, usage string, words ...string) {
 	fs.StringVarP(to, name, short, words[0], usage)
 	f := fs.Lookup(name)
@@ -84,7 +84,7 @@ type wordFlag struct {
 // Words returns the values that a shell offers.
 func (w wordFlag) Words() []string { return w.words }
 
-// CheckFormat returns an error unless format is one of the formats of --output.
+// CheckFormat returns an error unless format is one of those of PrintAs, or of more.
 func CheckFormat(format string, more ...string) error {
 	return CheckWord("output", format, append(formats(), more...)...)
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Waiting writes to standard error what a command waits for, if that takes long. On a terminal
-// the line shows the time, and done erases it; elsewhere it is written once. Call done before
-// anything else is printed.
+// Waiting writes to w, standard error, what a command waits for, once progressDelay has passed.
+// On a terminal the line shows the time, and done erases it; elsewhere it is written once. Call
+// done, once, before anything else is printed.
 func Waiting(w io.Writer, what string) (done func()) {
 	ticker := time.NewTicker(progressPeriod)
 	p := &progress{what: what, erasable: obeysEscapes(w)}
@@ -25,7 +25,7 @@ type progress struct {
 	shown    bool
 }
 
-// follow writes to w at each tick, until done is called.
+// follow begins to write to w at each tick. done ends that, waits for it, and erases the line.
 func (p *progress) follow(w io.Writer, begun time.Time, ticks <-chan time.Time) (done func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

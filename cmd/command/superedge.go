@@ -91,8 +91,8 @@ func wrapperFlags() []SuperEdgeFlag {
 	}
 }
 
-// withSuperEdgeFlag adds to the error of a flag that SuperEdge has, and that means nothing to our
-// program, what to do instead. nil = there is no such flag.
+// withSuperEdgeFlag adds to the error of a flag that SuperEdge has, and that means nothing to
+// our program, what to do instead. It returns nil if err is not about such a flag.
 func withSuperEdgeFlag(cmd *cobra.Command, err error) error {
 	var name string
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {

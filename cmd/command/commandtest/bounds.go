@@ -19,8 +19,8 @@ type FlagBound struct {
 }
 
 // Bounds checks that each flag of each command that takes a duration, a path, an address or any
-// text has a row, and that its value beyond the bound is refused by its name. The key of a row is
-// the flag, or "COMMAND FLAG" if another command has a flag of that name with another bound.
+// text has a row, and that an error names it for the value beyond its bound. The key of a row
+// is the flag, or "COMMAND FLAG" if another command has a flag of that name with another bound.
 func Bounds(t *testing.T, program Program, bounds map[string]FlagBound) {
 	used := map[string]bool{}
 	for _, c := range visible(t, program) {
@@ -60,7 +60,7 @@ func isNumberOrName(f *pflag.Flag) bool {
 	}, argument)
 }
 
-// given reads one flag of a command as its users give it, up to the work of the command.
+// given returns the error of parsing and checking one flag of a command, without running it.
 func given(program Program, c *cobra.Command, flag, value string) error {
 	root := program(command.Stdio{In: strings.NewReader(""), Out: &strings.Builder{}, Err: &strings.Builder{}})
 	again, _, err := root.Find(strings.Fields(c.CommandPath())[words(root):])

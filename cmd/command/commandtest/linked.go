@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Linked checks which packages the program in this folder links: one of its own, by which the list
-// is known to be right, and none that is refused.
+// Linked checks that the program in the current folder links own, which shows that the list of
+// packages is right, and no package for which refused returns true.
 func Linked(t *testing.T, own string, refused func(name string) bool) {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", ".").Output()

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal opens a pseudo-terminal. Give tty to a process; shown closes it and returns what was
-// written there, with the terminal's own line ends.
+// Terminal opens a pseudo-terminal. Give tty to a process; shown closes tty, waits until no
+// process has it open, and returns what was written there, with the terminal's own line ends.
 func Terminal(t *testing.T) (tty *os.File, shown func() string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Install sends what client-go logs into log. klog is global to the process: only daemons
-// call this, once.
+// Install sends what client-go logs, up to a verbosity of klog, into log. klog is global to the
+// process: only daemons call this, once.
 func Install(log *slog.Logger, verbosity int) error {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)

@@ -36,8 +36,8 @@ func New(std command.Stdio) *cobra.Command {
 	}
 }
 
-// writeManPages writes a page for each visible command. It changes the texts of the commands to
-// markdown, which the pages are made from. Two builds of one commit write the same pages.
+// writeManPages writes into dir, which it makes, a page for each visible command. It changes
+// the texts of the commands to markdown. Two builds of one commit write the same pages.
 func writeManPages(root *cobra.Command, dir string, b command.Build) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for every reader of man pages
 		return err

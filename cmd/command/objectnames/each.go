@@ -24,7 +24,8 @@ const (
 const acceptNames = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 // Each calls add with the namespace and name of each object at a path of the API, such as
-// /api/v1/services, until add returns false. It prints nothing, and never asks for a password.
+// /api/v1/services, until add returns false. Objects after namePagesMax pages are left out
+// without an error. It prints nothing, and never asks for a password.
 func Each(ctx context.Context, config *rest.Config, path string, add func(namespace, name string) (more bool)) error {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}
