@@ -22,8 +22,9 @@ const answerMax = 4096
 // ErrWrongAnswer is in the error of Ask for a server that answers, but not as it should.
 var ErrWrongAnswer = errors.New("the answer is wrong")
 
-// Ask asks a DNS server on this node for the version of the cluster domain's schema, which every
-// one has whatever the cluster is. network is "udp" or "tcp".
+// Ask asks the DNS server at an address of this node for a TXT record that every cluster domain
+// has. It returns nil if a record comes within queryTimeout. The error wraps ErrWrongAnswer if
+// another answer comes. network is "udp" or "tcp".
 func Ask(ctx context.Context, network string, at netip.AddrPort, domain string) error {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -57,7 +58,7 @@ func Ask(ctx context.Context, network string, at netip.AddrPort, domain string) 
 	return judgeAnswer(answer, id)
 }
 
-// exchange sends a message and reads one. Over TCP each has its length before it.
+// exchange sends a message and returns the answer. If framed, each has its length before it.
 func exchange(conn net.Conn, framed bool, text []byte) ([]byte, error) {
 	if !framed {
 		if _, err := conn.Write(text); err != nil {
