@@ -37,8 +37,9 @@ type federation struct {
 	log       *slog.Logger
 }
 
-// add adds the server of archives, and the agents or the hub, which begin when their kinds are
-// served. The result is what is to wait for that; nil: nothing.
+// add adds to m what --federation asks for, except the starter of the agents or the hub. It
+// returns that one for the caller to add; nil with --federation=off, which has none. It opens
+// the socket at which Flux fetches archives.
 func (f federation) add(m manager.Manager) (*starter, error) {
 	if f.options.federation != federationHub {
 		if err := m.Add(leftovers{live: m.GetAPIReader(), namespaces: f.options.namespaces, log: f.log}); err != nil {
@@ -149,7 +150,7 @@ func (o *options) checkFederation() error {
 	return errors.Join(errs...)
 }
 
-// isArtifactURL reports whether Flux can fetch from a text.
+// isArtifactURL reports whether text is a URL with http or https and a host, as Flux needs.
 func isArtifactURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""

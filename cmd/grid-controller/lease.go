@@ -36,7 +36,8 @@ func newLease(config *rest.Config, o options, inCluster bool) (resourcelock.Inte
 	return lease, nil
 }
 
-// ownNamespace returns the namespace in which the controller keeps its own objects.
+// ownNamespace returns the namespace of the controller's own objects: that of the flag for the
+// Lease, else that of its Pod, else kube-system.
 func ownNamespace(o options, inCluster bool) (string, error) {
 	switch {
 	case o.leaseNamespace != "":

@@ -24,9 +24,9 @@ type leftovers struct {
 	log        *slog.Logger
 }
 
-// Start logs what it finds. Kinds that are not served or must not be listed have nothing. The
-// account may list FleetClusters on a hub alone: there is a request for them only where there are
-// Grids of a hub.
+// Start logs what it finds, and returns nil. Kinds that are not served or must not be listed
+// have nothing. The account may list FleetClusters on a hub alone: there is a request for them
+// only where there are Grids of a hub.
 func (l leftovers) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (l leftovers) report(ctx context.Context, kind schema.GroupVersionKind, nam
 }
 
 // find counts the objects of a kind that have the finalizer, and returns the command that
-// removes it from the first one; "" if it finds none.
+// removes it from the first; "" = none. After an error, which it logs, it returns what it has.
 func (l leftovers) find(ctx context.Context, kind schema.GroupVersionKind, namespace string) (count int, example string) {
 	resource, next := strings.ToLower(kind.Kind)+"s."+kind.Group, ""
 	for range pagesMax {

@@ -100,7 +100,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.IntVarP(&o.verbosity, "v", "v", o.verbosity, "log verbosity: 0 for operators, more for the logs of libraries")
 }
 
-// check finds mistakes that concern several flags.
+// check returns an error that joins the mistakes that parsing does not find.
 func (o *options) check() error {
 	var errs []error
 	wrong := func(when bool, format string, args ...any) {
@@ -142,7 +142,7 @@ const never = "never"
 // grace is a flag: a duration. A negative one is written "never".
 type grace time.Duration
 
-// String writes the flag's value.
+// String returns the flag's value.
 func (g *grace) String() string {
 	if *g < 0 {
 		return never
@@ -153,7 +153,7 @@ func (g *grace) String() string {
 // Type returns what the help calls the argument.
 func (g *grace) Type() string { return "duration|never" }
 
-// Set reads the flag's value.
+// Set parses the flag's value.
 func (g *grace) Set(text string) error {
 	d, err := removal.ParseGrace(text)
 	if err != nil {
@@ -166,13 +166,13 @@ func (g *grace) Set(text string) error {
 // address is a flag: where a server listens, or nothing.
 type address string
 
-// String writes the flag's value.
+// String returns the flag's value.
 func (a *address) String() string { return string(*a) }
 
 // Type returns what the help calls the argument.
 func (a *address) Type() string { return "ip:port" }
 
-// Set reads the flag's value.
+// Set parses the flag's value.
 func (a *address) Set(text string) error {
 	if _, err := netip.ParseAddrPort(text); text != "" && err != nil {
 		return fmt.Errorf("want IP:PORT such as 127.0.0.1:8080 or [::]:8080, or nothing for no server")

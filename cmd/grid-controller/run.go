@@ -108,7 +108,8 @@ func runController(ctx context.Context, o options, std command.Stdio) error {
 	return nil
 }
 
-// restConfig reads --kubeconfig, or the configuration of a Pod.
+// restConfig returns the configuration of --kubeconfig, or, without the flag, that of a Pod,
+// and reports which: inCluster is true for a Pod. All clients of it share one rate limit.
 func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 	if o.kubeconfig == "" {
 		config, err = rest.InClusterConfig()
@@ -125,7 +126,8 @@ func restConfig(o options) (config *rest.Config, inCluster bool, err error) {
 	return config, inCluster, nil
 }
 
-// newManager makes a manager that starts the controllers when it can.
+// newManager returns a manager that starts the controllers when the API server serves their
+// resources. lease is nil without leader election.
 func newManager(f federation, lease resourcelock.Interface, metrics metrics) (manager.Manager, error) {
 	config, o, log := f.config, f.options, f.log
 	scheme, err := newScheme(o)
@@ -198,9 +200,9 @@ func newScheme(o options) (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// starters returns a starter for each half, so that they start separately. Users who label
-// Nodes themselves, or migrate from SuperEdge one half at a time, have Grids without NodeUnits.
-// With --node-units=false, there is no second half.
+// starters returns a starter for Grids, and then one for NodeUnits and NodeGroups, so that they
+// start separately. Users who label Nodes themselves, or migrate from SuperEdge one half at a
+// time, have Grids without NodeUnits. With --node-units=false, there is no second one.
 func starters(m manager.Manager, o options, metrics metrics) []*starter {
 	grace := time.Duration(o.grace)
 	grids := &starter{
@@ -234,8 +236,8 @@ type givenNamespaces struct {
 	log   *slog.Logger
 }
 
-// Start asks for each namespace. The account need not have the right to read Namespaces: then it
-// cannot list Grids in one that does not exist, since its RoleBinding is in it.
+// Start warns of namespaces that do not exist, and returns nil. The account need not have the
+// right to read Namespaces: then it cannot list Grids in one, since its RoleBinding is in it.
 func (g givenNamespaces) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()

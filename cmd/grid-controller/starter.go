@@ -36,7 +36,8 @@ type starter struct {
 // NeedLeaderElection returns false, so that the caches of standby replicas are filled too.
 func (s *starter) NeedLeaderElection() bool { return false }
 
-// Start waits until the CRDs exist and are ours, without a limit, and adds the controllers.
+// Start adds the controllers once the CRDs exist and are ours. It waits for that without a
+// limit, and returns nil if ctx ends before.
 func (s *starter) Start(ctx context.Context) error {
 	if !s.wait(ctx) {
 		return nil

@@ -65,7 +65,7 @@ func (in input) children() (all []made, warnings []string, problems error) {
 }
 
 // sound returns all without what no cluster can have: children with a problem, and all but the
-// first of those that share a name. The error joins why they are left out.
+// first of neighbours that share a name. The error joins why they are left out.
 func sound(all []made) ([]made, error) {
 	var errs []error
 	var kept []made

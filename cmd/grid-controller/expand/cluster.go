@@ -58,8 +58,8 @@ func connect(kubeconfig string) (cluster, error) {
 	return cluster{}, fmt.Errorf("making a client for %s: %w", config.Host, err)
 }
 
-// diffAll returns the differences as text. warnings names the Grids without children, and err
-// joins why units have no child. A failure of one Grid does not stop the others.
+// diffAll returns the differences as text; empty = none. warnings names the Grids without
+// children. err joins failures, and why units have no child; text is then about the others.
 func (c cluster) diffAll(ctx context.Context, in input) (text []byte, warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
@@ -236,9 +236,9 @@ func (p plan) obstacle(child expand.Child) *expand.Problem {
 	return &expand.Problem{Message: fmt.Sprintf("%s %s is not applied now: it is being deleted", p.observed.Grid.Kind.Child().Kind, child.Name)}
 }
 
-// diffOne returns what an apply would change, as a unified diff. A new object is shown as it is
-// requested, because the API server fills in the other fields, such as a Service's address,
-// differently in each dry run.
+// diffOne returns what an apply would change, as a unified diff; empty if nothing. A new object
+// is shown as it is requested, because the API server fills in the other fields, such as a
+// Service's address, differently in each dry run.
 func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	asked := w.child.Object.DeepCopy()
 	asked.SetUID(w.step.UID)
@@ -267,8 +267,8 @@ func (c cluster) diffOne(ctx context.Context, w wanted) ([]byte, error) {
 	return text, nil
 }
 
-// answer returns the API server's result of an apply in a dry run. SuperEdge's label stays if
-// nothing else changes in the template.
+// answer returns the API server's result of an apply of asked, which it may change, in a dry
+// run. SuperEdge's label stays if nothing else changes in the template.
 func (c cluster) answer(ctx context.Context, w wanted, asked *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	options := []client.ApplyOption{client.FieldOwner(grid.Manager)}
 	if w.step.UID != "" {

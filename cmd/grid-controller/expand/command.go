@@ -19,7 +19,7 @@ type request struct {
 	diff       bool
 }
 
-// New makes the command.
+// New makes the command expand.
 func New(std command.Stdio) *cobra.Command {
 	c := &request{std: std}
 	cmd := &cobra.Command{

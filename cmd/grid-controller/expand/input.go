@@ -24,7 +24,8 @@ type input struct {
 	places map[string]string     // by kind, namespace and name
 }
 
-// read reads the files. The error joins everything that is wrong, one line each.
+// read returns the Grids and Nodes in the files, and warnings; file "-" is in. Grids without a
+// namespace get this one. The error joins everything that is wrong, one line each.
 func read(files []string, in io.Reader, namespace string) (input, []string, error) {
 	all, warnings, err := manifest.ReadRaw(files, in)
 	errs := []error{err}

@@ -82,7 +82,7 @@ func (h hub) ca() ([]byte, error) {
 	return text, nil
 }
 
-// get reads an object; it reports false if the object does not exist.
+// get reads an object into o; it reports false if the object does not exist.
 func (h hub) get(ctx context.Context, o client.Object) (bool, error) {
 	return h.exists("reading", o, h.client.Get(ctx, client.ObjectKeyFromObject(o), o))
 }
@@ -92,7 +92,7 @@ func (h hub) remove(ctx context.Context, o client.Object) (bool, error) {
 	return h.exists("deleting", o, h.client.Delete(ctx, o))
 }
 
-// exists reports whether the object of a request exists, by the error of the request.
+// exists reports whether an object exists, by the error of a request. It returns other errors.
 func (h hub) exists(doing string, o client.Object, err error) (bool, error) {
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -103,7 +103,7 @@ func (h hub) exists(doing string, o client.Object, err error) (bool, error) {
 	return true, nil
 }
 
-// apply writes the fields of o. Fields that others have written and that o does not have stay.
+// apply writes the fields of o, also those that others own. Fields that o does not have stay.
 func (h hub) apply(ctx context.Context, o client.Object) error {
 	kind, err := h.client.GroupVersionKindFor(o)
 	if err != nil {

@@ -35,7 +35,8 @@ func (r *request) run(ctx context.Context) error {
 // say prints a line of progress, or what to do next, to standard error.
 func (r *request) say(format string, args ...any) { fmt.Fprintf(r.std.Err, format+"\n", args...) }
 
-// pull prepares the hub for a member that fetches its Grids, and prints the manifest for it.
+// pull prepares the hub for a member that fetches its Grids, and prints the manifest for it. It
+// ends all earlier tokens of the member.
 func (r *request) pull(ctx context.Context, h hub) error {
 	c := credentials{cluster: r.cluster, server: r.server}
 	if c.server == "" {
@@ -93,7 +94,8 @@ func (r *request) explain(c credentials) {
 	r.say("  3. Apply deploy/crds, and run grid-controller with --federation=member (chart: federation.mode=member; else deploy/federation/member.yaml).")
 }
 
-// push prepares the hub for a member that it reaches.
+// push prepares the hub for a member that it reaches, once that has answered. The kubeconfig of
+// the member is then in a Secret on the hub.
 func (r *request) push(ctx context.Context, h hub) error {
 	text, err := readBounded(r.memberKubeconfig)
 	if err != nil {
@@ -145,8 +147,8 @@ func memberUID(ctx context.Context, kubeconfig []byte) (string, error) {
 	return uidOf(ctx, c)
 }
 
-// isFree returns an error unless the cluster's name can be used on the hub. It is called before
-// anything is written.
+// isFree returns an error unless the cluster can join, or join again in the same way, which
+// pull says. It is called before anything is written.
 func (r *request) isFree(ctx context.Context, h hub, pull bool) error {
 	cluster := &v1alpha1.FleetCluster{ObjectMeta: metav1.ObjectMeta{Name: r.cluster}}
 	switch found, err := h.get(ctx, cluster); {
@@ -210,7 +212,7 @@ func (r *request) admit(ctx context.Context, h hub, cluster *v1alpha1.FleetClust
 	return nil
 }
 
-// readBounded reads a file that may be a kubeconfig.
+// readBounded reads a file, or returns an error if it has more than kubeconfigMax bytes.
 func readBounded(path string) ([]byte, error) {
 	about, err := os.Stat(path)
 	if err != nil {

@@ -84,7 +84,8 @@ func (d *departure) run(ctx context.Context) error {
 	return nil
 }
 
-// end deletes a FleetCluster and waits until it is gone.
+// end deletes a FleetCluster, waits until it is gone, and prints that. It returns an error if
+// it is not gone within d.timeout.
 func (d *departure) end(ctx context.Context, h hub, cluster *v1alpha1.FleetCluster) error {
 	if _, err := h.remove(ctx, cluster); err != nil {
 		return err
@@ -109,8 +110,8 @@ func (d *departure) end(ctx context.Context, h hub, cluster *v1alpha1.FleetClust
 		d.cluster, d.timeout, live.Finalizers, d.cluster)
 }
 
-// removeRest removes what exists beside the FleetCluster; it reports false if it removed
-// nothing.
+// removeRest removes and prints what exists beside the FleetCluster, except, with a warning, a
+// namespace without the cluster's label. It reports false if it removed nothing.
 func (d *departure) removeRest(ctx context.Context, h hub) (bool, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceOf(d.cluster)}}
 	found, err := h.get(ctx, namespace)

@@ -24,7 +24,7 @@ func NewCheck(config *rest.Config) (Check, error) {
 
 // Unfit returns an error that names every definition of these resources of an API group that is
 // SuperEdge's, and how to replace it; nil if all are ours. Missing definitions are ignored.
-// Reading definitions needs the right to get them by name.
+// Without the right to get definitions by name, apierrors.IsForbidden is true for the error.
 func (c Check) Unfit(ctx context.Context, group string, resources []string) error {
 	ours, err := Definitions()
 	if err != nil {

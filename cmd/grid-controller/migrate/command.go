@@ -21,7 +21,7 @@ import (
 // replaced: what Kubernetes itself allows for that.
 const propagation = 5 * time.Second
 
-// New makes the command.
+// New makes the command migrate-crds.
 func New(out io.Writer) *cobra.Command {
 	var kubeconfig string
 	var dryRun bool
@@ -91,8 +91,8 @@ type Options struct {
 	Pause  time.Duration // between a definition and the objects under it
 }
 
-// Run makes the definitions of one cluster ours, as the command does. It continues if one
-// of them fails.
+// Run makes the definitions of one cluster ours, as the command does, and prints that. It
+// continues if one of them fails; the error joins all failures.
 func Run(ctx context.Context, c client.Client, o Options) error {
 	all, err := Definitions()
 	if err != nil {

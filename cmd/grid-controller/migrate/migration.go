@@ -87,8 +87,8 @@ func (m *migration) replace(ctx context.Context, live, ours *apiext.CustomResour
 	return nil
 }
 
-// giveToApplier makes kubectl apply --server-side the manager of what updates have written: ours
-// here, SuperEdge's before.
+// giveToApplier makes kubectl apply --server-side the manager of what updates have written:
+// ours here, SuperEdge's before. In a dry run it does nothing.
 func (m *migration) giveToApplier(ctx context.Context, live *apiext.CustomResourceDefinition) error {
 	if m.DryRun {
 		return nil
@@ -109,8 +109,8 @@ func (m *migration) giveToApplier(ctx context.Context, live *apiext.CustomResour
 	return nil
 }
 
-// finish records in the definition that every object is in the storage version, if it is still the
-// definition under which objects were rewritten.
+// finish records in the definition that every object is in the storage version. It returns an
+// error with ErrPutBack unless it still is the one under which objects were rewritten.
 func (m *migration) finish(ctx context.Context, written *apiext.CustomResourceDefinition) error {
 	version := storageVersion(written)
 	if m.DryRun {

@@ -19,7 +19,7 @@ import (
 const PageSize = 500
 
 // rewrite writes every object of a definition, so that it is stored in the storage version. It
-// continues if one is refused.
+// continues if one is refused; the error joins all failures. In a dry run it only prints.
 func (m *migration) rewrite(ctx context.Context, d *apiext.CustomResourceDefinition, stored []string) error {
 	version := storageVersion(d)
 	kind := schema.GroupVersionKind{Group: d.Spec.Group, Version: version, Kind: d.Spec.Names.Kind}
@@ -57,8 +57,8 @@ func (m *migration) rewrite(ctx context.Context, d *apiext.CustomResourceDefinit
 	return errors.Join(errs...)
 }
 
-// settle waits until the API servers use the new definition. One that does not would store objects
-// as before.
+// settle waits for m.Pause, in which the API servers begin to use the new definition. One that
+// does not use it would store objects as before. It returns an error if ctx ends.
 func (m *migration) settle(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -69,7 +69,7 @@ func (m *migration) settle(ctx context.Context) error {
 }
 
 // renew writes an object unchanged. The API server stores it if its stored form, such as the
-// version, differs.
+// version, differs. An object that is gone is no error.
 func (m *migration) renew(ctx context.Context, o *unstructured.Unstructured) error {
 	fresh := true
 	err := persist(func() error {
