@@ -39,7 +39,7 @@ func (a *answers) apply(c *feed.Contents) {
 	a.known.Do(func() { close(a.first) })
 }
 
-// keepReading follows the file with the servers of this machine until ctx ends.
+// keepReading reads the file with the machine's servers every resolvConfPeriod until ctx ends.
 func (a *answers) keepReading(ctx context.Context) {
 	tick := time.NewTicker(resolvConfPeriod)
 	defer tick.Stop()
@@ -53,7 +53,7 @@ func (a *answers) keepReading(ctx context.Context) {
 	}
 }
 
-// readMachine reads the file. One that cannot be read changes nothing.
+// readMachine reads that file, and sets the upstreams. If it cannot be read, nothing changes.
 func (a *answers) readMachine() {
 	servers, err := upstreams.ReadConfig(a.resolvConf)
 	a.mu.Lock()
@@ -69,7 +69,7 @@ func (a *answers) readMachine() {
 	a.setUpstreams()
 }
 
-// setUpstreams sets the upstreams from what is known. It is called with the lock held.
+// setUpstreams sets the upstreams from what is known. The caller holds mu.
 func (a *answers) setUpstreams() {
 	var svc *dnsview.Names
 	if a.contents != nil {

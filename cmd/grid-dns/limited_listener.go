@@ -47,7 +47,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// admit counts a connection, and returns the one that has to go for it; nil = there is room.
+// admit counts a connection. It returns the one that the caller has to reset for it, and that
+// does not count any more; nil = there is room.
 func (l *limitedListener) admit(c *limitedConn) (excess *limitedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +69,8 @@ func (l *limitedListener) admit(c *limitedConn) (excess *limitedConn) {
 	return excess
 }
 
-// largest returns the connections of the client that has most, without this machine's own.
+// largest returns the connections of the client that has most, without this machine's own. The
+// caller holds mu.
 func (l *limitedListener) largest() (most []*limitedConn) {
 	for _, of := range l.open {
 		if len(of) > len(most) && !of[0].own {
@@ -78,7 +80,7 @@ func (l *limitedListener) largest() (most []*limitedConn) {
 	return most
 }
 
-// forget does not count a connection any more, if it is counted. It is called with the lock held.
+// forget does not count a connection any more, if it is counted. The caller holds mu.
 func (l *limitedListener) forget(c *limitedConn) {
 	i := slices.Index(l.open[c.client], c)
 	if i < 0 {
@@ -92,8 +94,8 @@ func (l *limitedListener) forget(c *limitedConn) {
 	}
 }
 
-// note counts a connection that is reset, and logs the first one in a while. It is called with the
-// lock held.
+// note counts a connection that is reset, and logs it, at most once in a resetLogPeriod. The
+// caller holds mu.
 func (l *limitedListener) note(c *limitedConn) {
 	l.resets.Inc()
 	if now := time.Now(); l.logged.IsZero() || now.Sub(l.logged) >= resetLogPeriod {

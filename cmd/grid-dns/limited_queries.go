@@ -75,7 +75,7 @@ func (l *limitedQueries) counting(w dns.ResponseWriter) dns.ResponseWriter {
 	return &countingWriter{w, &count.udp}
 }
 
-// answeredAt returns the counts of some addresses, in their order. It waits for no query.
+// answeredAt returns the counts of addresses of this server, in their order, without waiting.
 func (l *limitedQueries) answeredAt(all []netip.AddrPort) (counts []dnsfeed.Answered) {
 	for _, at := range all {
 		count := l.answered[at.Addr()]
@@ -99,8 +99,8 @@ func (w *countingWriter) WriteMsg(m *dns.Msg) error {
 	return err
 }
 
-// admit counts a query, or reports that there is no room for it. Those of this address do not count
-// in the total.
+// admit counts a query and returns true, or returns false if there is no room for it. Those of
+// this address, for which own is true, do not count in the total.
 func (l *limitedQueries) admit(client netip.Addr, own bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,8 +37,9 @@ func newServe(std command.Stdio) *cobra.Command {
 	return cmd
 }
 
-// serve answers until ctx ends. It begins when the daemon, or the file, has said what DNS says, and
-// the daemon has added the addresses.
+// serve answers until ctx ends, which is no error, or an address fails, and then until no query
+// is led to it any more. It begins when it knows what DNS says, and this machine has one of the
+// addresses.
 func serve(ctx context.Context, o options, log *slog.Logger) error {
 	build := command.ThisBuild()
 	log.Info("starting", "version", build.Version, "commit", build.Commit)
@@ -129,7 +130,7 @@ func (o *opener) run(ctx context.Context, first []netip.Addr) error {
 	}
 }
 
-// take opens those of some addresses that are not open.
+// take opens those of some addresses that are not open. The error joins why some do not open.
 func (o *opener) take(addrs []netip.Addr) error {
 	var errs []error
 	open := slices.Clone(o.open)
@@ -168,7 +169,7 @@ func awaitNoQueries(client *feed.Client, log *slog.Logger) {
 }
 
 // awaitStart waits until it is known what to answer and this machine has one of the addresses.
-// It returns those that it has.
+// It returns those that it has, or an error if ctx ends before.
 func awaitStart(ctx context.Context, o options, known <-chan struct{}, log *slog.Logger) ([]netip.Addr, error) {
 	waits := func(for_ string) {
 		log.Info("waiting for "+for_+" before queries are answered", "socket", o.socket, "addresses", o.addresses)

@@ -61,8 +61,8 @@ func (r *registered) inChain(p plugin.Plugin) caddy.SetupFunc {
 	}
 }
 
-// configuration returns the configuration of CoreDNS. The cache uses an expired entry only
-// while upstreams do not answer, for a day.
+// configuration returns the configuration of CoreDNS. metrics is where metrics are served; "" =
+// nowhere. The cache uses an expired entry only while upstreams do not answer, for a day.
 func configuration(metrics string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".:%d {\n\t%s\n\terrors {\n\t\tconsolidate 10s .*\n\t}\n", portDNS, limitedQueriesName)
@@ -85,7 +85,7 @@ type coreDNS struct {
 	ended   chan error // of a server that ended before stop
 }
 
-// newCoreDNS starts the plugins, and opens nothing.
+// newCoreDNS starts the plugins, and with them the server of metrics, but opens no address.
 func newCoreDNS(r *registered, addrs []netip.Addr, metrics string, log *slog.Logger) (*coreDNS, error) {
 	caddy.Quiet, dnsserver.Quiet = true, true
 	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "memory", Contents: []byte(configuration(metrics)), ServerTypeName: "dns"})
@@ -110,7 +110,7 @@ func newCoreDNS(r *registered, addrs []netip.Addr, metrics string, log *slog.Log
 	return s, nil
 }
 
-// open starts to answer at an address, which must exist.
+// open starts to answer at an address, which must exist. If that ends, s.ended gets the reason.
 func (s *coreDNS) open(addr netip.Addr) error {
 	server := s.at[addr]
 	stream, err := server.Listen()
@@ -134,7 +134,7 @@ func (s *coreDNS) open(addr netip.Addr) error {
 	return nil
 }
 
-// stop ends all. Queries under way are answered.
+// stop ends the plugins, and then all servers. Queries under way are answered.
 func (s *coreDNS) stop() error {
 	for _, err := range s.plugins.ShutdownCallbacks() {
 		return fmt.Errorf("ending the plugins: %w", err)

@@ -41,7 +41,8 @@ type backend struct {
 
 var _ plugin.ServiceBackend = (*backend)(nil)
 
-// Services returns the records of the name in the state, as far as its type is about them.
+// Services returns the records of the name and type that the query in the state asks for. It
+// returns errNoName if the name does not exist.
 func (b *backend) Services(ctx context.Context, state request.Request, exact bool, _ plugin.Options) ([]msg.Service, error) {
 	name, qtype := state.Name(), state.QType()
 	switch {
@@ -85,7 +86,8 @@ func (b *backend) servers(wanted func(netip.Addr) bool) []msg.Service {
 	return found
 }
 
-// Records returns the records of the name in the state.
+// Records returns the records of the name in the state, in random order; errNoName if there is
+// no such name. It sets b.more if it leaves out records, because there are more than b.limit.
 func (b *backend) Records(_ context.Context, state request.Request, _ bool) ([]msg.Service, error) {
 	name := b.relative(state)
 	if b.reverse {
@@ -148,7 +150,7 @@ func isAlias(s msg.Service) bool {
 	return t == dns.TypeCNAME
 }
 
-// Reverse returns the names of the address that the name in the state spells.
+// Reverse returns the names of the address that the name in the state spells, or errNoName.
 func (b *backend) Reverse(ctx context.Context, state request.Request, exact bool, _ plugin.Options) ([]msg.Service, error) {
 	addr, err := netip.ParseAddr(dnsutil.ExtractAddressFromReverse(state.Name()))
 	if err != nil {

@@ -45,7 +45,8 @@ func (h *Handler) Serve(z *names.Zone) { h.zone.Store(z) }
 // Name returns the name of the plugin.
 func (h *Handler) Name() string { return Name }
 
-// ServeDNS answers a query, or gives it to the next plugin.
+// ServeDNS answers a query about the cluster domain, or about an address that has a name there,
+// and gives others to the next plugin.
 func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	z := h.zone.Load()
 	if z == nil {

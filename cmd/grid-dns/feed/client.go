@@ -43,7 +43,7 @@ type Client struct {
 	lost      error // why there is no connection, which was logged
 }
 
-// New makes a Client, which knows what the file has.
+// New makes a Client. If the file can be read, it calls c.Apply with what that has.
 func New(c Config) *Client {
 	client := &Client{config: c, saver: newSaver(c.File, c.Log), moved: make(chan struct{}, 1)}
 	if contents := readFile(c); contents != nil {
@@ -86,7 +86,7 @@ func (c *Client) Moved() {
 	}
 }
 
-// Run follows the daemon until ctx ends.
+// Run follows the daemon until ctx ends: it connects again if needed, and saves what is known.
 func (c *Client) Run(ctx context.Context) {
 	var saving sync.WaitGroup
 	saving.Go(func() { c.saver.run(ctx) })
@@ -110,7 +110,8 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// report logs that the daemon is away, once until it is back.
+// report records that there is a connection if err is nil, else why there is none, which it
+// logs if the last one ended for another reason.
 func (c *Client) report(err error) {
 	c.mu.Lock()
 	if c.connected = err == nil; c.connected {
@@ -124,7 +125,8 @@ func (c *Client) report(err error) {
 	}
 }
 
-// follow takes what one connection brings. It never returns nil.
+// follow connects to the daemon, applies its updates and reports to it, until that fails or ctx
+// ends. It never returns nil.
 func (c *Client) follow(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: connectTimeout}
 	conn, err := dialer.DialContext(ctx, "unix", c.config.Socket)
@@ -160,7 +162,7 @@ type progress struct {
 	updated    chan struct{}
 }
 
-// takeUpdates applies updates. The first one holds everything.
+// takeUpdates applies updates until reading fails, and returns why. The first holds everything.
 func (c *Client) takeUpdates(hello dnsfeed.Hello, r *dnsfeed.Reader, p *progress) error {
 	var known *Contents // from this connection
 	for {
@@ -185,7 +187,7 @@ func (c *Client) takeUpdates(hello dnsfeed.Hello, r *dnsfeed.Reader, p *progress
 	}
 }
 
-// keepReporting reports at once after an update and Moved, and every reportPeriod.
+// keepReporting reports after updates, Moved and each reportPeriod. It returns nil if ctx ends.
 func (c *Client) keepReporting(ctx context.Context, conn net.Conn, p *progress) error {
 	w := dnsfeed.NewWriter(conn)
 	tick := time.NewTicker(reportPeriod)

@@ -37,8 +37,8 @@ type Handler struct {
 
 var _ plugin.Handler = (*Handler)(nil)
 
-// Set replaces the upstreams. Only one goroutine may call it. Queries under way go on with the
-// upstreams of before.
+// Set replaces the upstreams, of which it uses at most serversMax of each kind. Only one
+// goroutine may call it. Queries under way go on with the upstreams of before.
 func (h *Handler) Set(s Servers) {
 	if h.tiers.Load() != nil && s.Equal(h.servers) {
 		return
@@ -64,7 +64,7 @@ func (h *Handler) Set(s Servers) {
 	}
 }
 
-// Close ends the health checks of all upstreams.
+// Close ends the health checks of all upstreams. Later queries fail.
 func (h *Handler) Close() {
 	if old := h.tiers.Swap(nil); old != nil {
 		stop(*old)
@@ -80,7 +80,7 @@ func stop(tiers []*forward.Forward) {
 // Name returns the name of the plugin.
 func (h *Handler) Name() string { return Name }
 
-// ServeDNS forwards a query. If no server of a tier answers, it asks the next tier.
+// ServeDNS forwards a query to the cluster's servers or, if none answers, to the machine's.
 func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	defer h.waiting.Add(-1)
 	if h.waiting.Add(1) > queriesMax {
@@ -112,7 +112,7 @@ func (h *Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	return rcode, err
 }
 
-// down reports whether all servers of a tier have failed their health checks.
+// down reports whether all servers of f have failed their health checks.
 func down(f *forward.Forward) bool {
 	return !slices.ContainsFunc(f.List(), func(p *proxy.Proxy) bool { return !p.Down(failuresMax) })
 }
