@@ -23,7 +23,7 @@ type Config struct {
 	MaxDecisions int // bounds the work; 0 = decisionsMax
 }
 
-// CheckNamespace returns an error if the namespace has no Service and no Grid.
+// CheckNamespace returns an error if c.Namespace has no Service and no Grid; never if it is "".
 func (c Config) CheckNamespace(s topology.Snapshot) error {
 	if slices.ContainsFunc(c.Grids, func(g gridspec.Grid) bool { return g.Namespace == c.Namespace }) {
 		return nil
@@ -55,7 +55,7 @@ type closedService struct {
 	warning []string
 }
 
-// anywhere reports whether clients may use any endpoint in the end.
+// anywhere reports whether a key is AnyEndpoint: clients may use any endpoint in the end.
 func (c closedService) anywhere() bool { return len(c.keys) < len(c.closure.Keys) }
 
 // Analyze makes the Report of a Snapshot that holds all Nodes. Its Node does not matter.

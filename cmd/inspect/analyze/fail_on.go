@@ -22,7 +22,7 @@ func (FailOn) values() []string {
 	return append(all, string(never))
 }
 
-// AddFlag declares --fail-on, and completes it.
+// AddFlag declares --fail-on, which sets f, and lets a shell complete it.
 func (f *FailOn) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar((*string)(f), "fail-on", string(Error), "least serious finding for which the exit code is 1: "+strings.Join(f.values(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(f.values(), cobra.ShellCompDirectiveNoFileComp)) // fails only without the flag

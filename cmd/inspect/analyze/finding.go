@@ -62,7 +62,7 @@ type LeftOut struct {
 	Count int    `json:"count"`
 }
 
-// Fails reports whether there is a finding that is as serious as a severity.
+// Fails reports whether there is a finding that is at least as serious as least.
 func (r Report) Fails(least Severity) bool {
 	return r.Errors > 0 || r.Warnings > 0 && least != Error || r.Notes > 0 && least == Note
 }
@@ -104,8 +104,8 @@ func collect(found map[string][]raw) Report {
 	return r
 }
 
-// selected returns the findings of a code that are in the Report, sorted by object. If they are
-// too many, it takes one of each namespace, then a second one of each, and so on.
+// selected sorts all by object, and returns those that are in the Report: all, or, if there are
+// more than MaxPerCode, one of each namespace, then a second one of each, and so on.
 func selected(all []raw) []raw {
 	slices.SortStableFunc(all, func(a, b raw) int {
 		return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name), cmp.Compare(a.object.Kind, b.object.Kind))

@@ -65,7 +65,7 @@ func (a *analysis) gridMistakes() {
 	}
 }
 
-// serviceNames holds the Services, and those that the ServiceGrids make, as namespace/name.
+// serviceNames returns the Services, and those that the ServiceGrids make, as namespace/name.
 func (a *analysis) serviceNames() map[string]bool {
 	names := map[string]bool{}
 	for _, svc := range a.snapshot.Services {

@@ -37,7 +37,7 @@ func (a *analysis) isCarried(key string) bool {
 	return found
 }
 
-// missing finds keys of a Service that no Node carries.
+// missing adds findings about keys of a Service that no Node carries.
 func (a *analysis) missing(c closedService, keys []string) {
 	if len(keys) > 0 && len(keys) == len(c.closure.Keys) {
 		a.add(noKeyCarried, c.service, func() (string, string) {
@@ -64,7 +64,7 @@ func (a *analysis) outsideUnits() string {
 	}
 }
 
-// insteadOf suggests keys that exist.
+// insteadOf returns a remedy for keys that no Node carries, such as similar keys of Nodes.
 func (a *analysis) insteadOf(keys []string) string {
 	const label = "label Nodes with it"
 	var near []string

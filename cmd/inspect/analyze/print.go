@@ -14,7 +14,8 @@ import (
 // FormatSARIF is the format for code review tools, beside those of command.PrintAs.
 const FormatSARIF = "sarif"
 
-// Print writes a Report in a format, completely or not at all.
+// Print writes a Report as JSON, YAML or SARIF if format is "json", "yaml" or FormatSARIF, and
+// as text for any other format. It writes nothing unless the whole Report can be rendered.
 func Print(w io.Writer, format string, r Report) error {
 	return command.PrintAs(w, format, r, func(w io.Writer) error {
 		if format == FormatSARIF {

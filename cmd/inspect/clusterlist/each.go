@@ -13,8 +13,8 @@ import (
 // listTimeout is how long the API server may take to list one kind.
 const listTimeout = 30 * time.Second
 
-// Each calls do for the objects of one kind, which are read in pages. what names them in the error,
-// server the API server.
+// Each calls do for the objects of one kind, which are read in pages. what names them in the
+// error, server the API server. Before an error it may have called do for some of them.
 func Each[T runtime.Object](ctx context.Context, server, what string, o metav1.ListOptions, page pager.ListPageFunc, do func(T)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, fmt.Errorf("no answer within %s", listTimeout))
 	defer cancel()

@@ -43,7 +43,7 @@ type DNSRecord struct {
 // recordsMax is how many of a type are named.
 const recordsMax = 100
 
-// DNS answers a question.
+// DNS returns what DNS answers to q on the node of s. zone has the cluster domain.
 func DNS(s topology.Snapshot, c topology.Config, zone names.Config, q DNSQuestion) DNSAnswer {
 	view := topology.ResolveDNS(s, c)
 	z := names.New(zone, view.Names(), 0)
@@ -82,7 +82,8 @@ func DNS(s topology.Snapshot, c topology.Config, zone names.Config, q DNSQuestio
 	return a
 }
 
-// addNames adds the names of an address, and returns the first one, relative to the cluster domain.
+// addNames adds the names of an address, at most recordsMax, and returns the first one,
+// relative to the cluster domain; "" if it has none.
 func (a *DNSAnswer) addNames(z *names.Zone, addr netip.Addr) (first string) {
 	all := z.Reverse(addr)
 	a.Exists, a.PassedOn = len(all) > 0, len(all) == 0

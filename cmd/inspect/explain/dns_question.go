@@ -71,7 +71,7 @@ func parseReverse(name string) (addr netip.Addr, ok bool) {
 	return addr, err == nil && addr.Is4() == is4 && addr.Zone() == ""
 }
 
-// serviceOfName returns the Service of a relative name, and the labels before it.
+// serviceOfName returns the Service of a relative name, or nil, and the labels before it.
 func serviceOfName(view topology.DNSView, name string) (svc *topology.DNSService, before []string) {
 	labels := strings.Split(name, ".")
 	n := len(labels)
@@ -88,7 +88,7 @@ func serviceOfName(view topology.DNSView, name string) (svc *topology.DNSService
 	return view.Services[i], labels[:n-3]
 }
 
-// serviceOfAddr returns the first Service that has an address in a slice.
+// serviceOfAddr returns the first Service that has an address in a slice; nil = none has.
 func serviceOfAddr(view topology.DNSView, addr netip.Addr) *topology.DNSService {
 	hasAddr := func(e topology.SliceEndpoint) bool { return e.Addr == addr }
 	lists := func(slice *topology.Slice) bool { return slices.ContainsFunc(slice.Endpoints, hasAddr) }

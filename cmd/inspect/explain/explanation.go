@@ -63,7 +63,7 @@ type Endpoint struct {
 	Reason  string `json:"reason,omitempty"` // why it is dropped, or what limits its use
 }
 
-// Service explains the Service called name. The View must be the Snapshot, resolved with c.
+// Service explains the Service called name, or fails as Find does. v is s, resolved with c.
 func Service(s topology.Snapshot, c topology.Config, v topology.View, name types.NamespacedName) (Explanation, error) {
 	svc, err := Find(s, name)
 	if err != nil {
@@ -89,8 +89,8 @@ func explained(s topology.Snapshot, c topology.Config, v topology.View, svc *cor
 	return e
 }
 
-// apiProxyNotes say which of the node-local API proxies of a Service take the place of the API
-// servers.
+// apiProxyNotes returns notes that say which of the node-local API proxies of a Service take
+// the place of the API servers. If probed is nil, it is not known which answer.
 func apiProxyNotes(probed topology.ProbedProxies, sp *topology.ServicePort) (notes []string) {
 	for _, addr := range topology.APIProxies(sp.Slices) {
 		switch {
@@ -112,7 +112,7 @@ func AssumedProxy(addr netip.AddrPort) string {
 		"where it does not, the daemon uses the API servers", addr)
 }
 
-// ExternalIPs returns spec.externalIPs of a Service of the Snapshot.
+// ExternalIPs returns spec.externalIPs of a Service of the Snapshot; nil without the Service.
 func ExternalIPs(s topology.Snapshot, name types.NamespacedName) []string {
 	if svc, err := Find(s, name); err == nil {
 		return svc.Spec.ExternalIPs
@@ -152,9 +152,9 @@ func explainPort(s topology.Snapshot, sp *topology.ServicePort, drops []topology
 	return p
 }
 
-// judge reports whether the View uses an endpoint, and if not, why. An endpoint that closure kept
-// and kube-proxy's rules left out has the first reason in the order in which these rules are
-// applied. deciding are the endpoints that decide about addresses.
+// judge reports whether the View uses an endpoint; reason says why not, or what limits its use.
+// An endpoint that closure kept and kube-proxy's rules left out has the first reason in the
+// order in which these are applied. deciding are the endpoints that decide about addresses.
 func judge(sp *topology.ServicePort, out map[topology.Endpoint]topology.Reason, deciding []topology.Endpoint, e topology.Endpoint) (kept bool, reason string) {
 	if reason := out[e]; reason != "" {
 		return false, string(reason)
@@ -192,8 +192,8 @@ func external(sp *topology.ServicePort) bool {
 	return sp.NodePort != 0 || len(sp.Service.Spec.ExternalIPs) > 0 || len(sp.Service.Status.LoadBalancer.Ingress) > 0
 }
 
-// holderOf returns the slice with the entry that decides about the address of an endpoint; "" = the
-// endpoint's own entry does.
+// holderOf returns "EndpointSlice NAME" for the slice with the entry that decides about the
+// address of an endpoint; "" = the endpoint's own entry does.
 func holderOf(sp *topology.ServicePort, deciding []topology.Endpoint, e topology.Endpoint) string {
 	i, found := slices.BinarySearchFunc(deciding, e, func(a, b topology.Endpoint) int { return a.Addr.Compare(b.Addr) })
 	if !found || deciding[i] == e {
@@ -228,7 +228,7 @@ func Unit(keys []string, node labels.Set) string {
 	return strings.Join(parts, ",")
 }
 
-// notes explain what the table does not show.
+// notes returns notes on what the table does not show, such as ports that are refused.
 func notes(svc *corev1.Service, c topology.Config, e Explanation) []string {
 	var notes []string
 	if note := WithoutRules(svc, c); note != "" {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ParseName reads NAMESPACE/NAME, or NAME for one in a namespace; "" = default. As for kubectl,
-// svc/ and service/ may stand before a NAME.
+// ParseName parses NAMESPACE/NAME, or NAME for one in a namespace; "" = default. Both must not
+// differ in the namespace. As for kubectl, svc/ and service/ may stand before a NAME.
 func ParseName(text, namespace string) (types.NamespacedName, error) {
 	first, name, found := strings.Cut(text, "/")
 	switch {

@@ -26,8 +26,8 @@ func ByService(v topology.View) iter.Seq[[]*topology.ServicePort] {
 	}
 }
 
-// IsRefused reports whether a Service is closed and this node may use none of its endpoints. ports
-// are all of it.
+// IsRefused reports whether a Service is closed and this node may use none of its endpoints.
+// ports are all ports of the Service, at least one.
 func IsRefused(ports []*topology.ServicePort) bool {
 	return ports[0].Closure.Closed() && !slices.ContainsFunc(ports, func(sp *topology.ServicePort) bool {
 		return len(sp.Cluster) > 0 || len(sp.Local) > 0

@@ -62,7 +62,8 @@ func (c *interned) cell(answer explain.Answer, from []string, all bool) *Cell {
 	return cell
 }
 
-// join returns one Cell for some of several: the same one, or one that says why they differ.
+// join returns one Cell for those in all that some has the indices of: their common one, or, if
+// they differ, one with the answer why and the places of all.
 func (c *interned) join(all []*Cell, some []int, why explain.Answer) *Cell {
 	first := all[some[0]]
 	if !slices.ContainsFunc(some, func(i int) bool { return all[i] != first }) {

@@ -62,7 +62,8 @@ func groupOf(s topology.Snapshot, c topology.Config, svc *corev1.Service, all []
 	return g
 }
 
-// id returns the same text for groups that can be one.
+// id returns the same text for groups that can be one: those that read the same labels of Nodes
+// and depend on no Node by its name. g is the group that svc would be alone in.
 func (g group) id(svc *corev1.Service) string {
 	id := strings.Join(g.keys, ",")
 	if g.zone {
@@ -96,7 +97,7 @@ func (b *builder) groups() []*group {
 	return all
 }
 
-// classify groups the Nodes by what the Services read of them.
+// classify sets g.classes and g.classOf: it groups the Nodes by what the Services read of them.
 func (b *builder) classify(g *group) {
 	keys := g.keys
 	if g.zone {
@@ -132,7 +133,7 @@ func (b *builder) classify(g *group) {
 	}
 }
 
-// prepare gets everything for a group that is the same on all Nodes.
+// prepare sets everything in g that is the same on all Nodes: its classes, and near.
 func (b *builder) prepare(g *group) {
 	b.classify(g)
 	var all []*topology.Slice

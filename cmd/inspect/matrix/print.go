@@ -17,7 +17,8 @@ import (
 // FormatHTML is the format of a page, beside those of command.PrintAs.
 const FormatHTML = "html"
 
-// Print writes a Matrix in a format, completely or not at all.
+// Print writes a Matrix as JSON, YAML or a page if format is "json", "yaml" or FormatHTML, and
+// as a table for any other format. It writes nothing unless the whole Matrix can be rendered.
 func Print(w io.Writer, format string, m Matrix) error {
 	if format != FormatHTML {
 		return command.PrintAs(w, format, m, m.WriteTable)
@@ -54,7 +55,7 @@ func (m Matrix) leftOut() string {
 	return fmt.Sprintf("%d more units are left out: name a Service or a namespace, so that only their units count", m.LeftOut)
 }
 
-// names returns the names of the units: their values, if there is one key.
+// names returns the names of the units: their values if there is one key, else key=value.
 func (m Matrix) names() []string {
 	keys := map[string]bool{}
 	for _, u := range m.Units {
@@ -71,7 +72,7 @@ func (m Matrix) names() []string {
 	return names
 }
 
-// closedBy returns the second cell of a row.
+// closedBy returns the cell CLOSED BY of a row, which also says that annotations are malformed.
 func (s Service) closedBy() string {
 	if s.Malformed != "" {
 		return s.ClosedBy + " (malformed)"

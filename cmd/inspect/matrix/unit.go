@@ -70,7 +70,7 @@ func unitKeys(s topology.Snapshot, services []*corev1.Service) []string {
 }
 
 // unitsOf returns the units of Nodes under the keys: in the order of keys, and sorted by value.
-// The last one has the Nodes that are in none, if there are any. leftOut is how many are too many.
+// The last one has the Nodes in none, if there are any. leftOut counts those beyond MaxUnits.
 func unitsOf(nodes []labels.Set, keys []string) (units []Unit, leftOut int) {
 	inUnit := make([]bool, len(nodes))
 	for _, key := range keys {
