@@ -71,7 +71,7 @@ func (c *connection) completeClusters(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("cluster", c.completeObjects(math.MaxInt, onlyPath(clusterlist.FleetClusterPath()), bareName))
 }
 
-// completeGrids completes an argument that is a Grid of --kind.
+// completeGrids completes --kind, and an argument that is a Grid of that kind.
 func (c *connection) completeGrids(cmd *cobra.Command, kind *string) {
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"dg", "ssg"}, cobra.ShellCompDirectiveNoFileComp))
 	paths := func() ([]string, error) {

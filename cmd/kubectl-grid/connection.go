@@ -23,8 +23,8 @@ type connection struct {
 // shownFlags are those of the connection that are in the help.
 var shownFlags = [...]string{"kubeconfig", "context", "cluster", "user", "namespace"}
 
-// newConnection declares the flags. They come from client-go, as kubectl's own do;
-// k8s.io/cli-runtime declares the same, and would link kustomize.
+// newConnection declares its flags, and returns what they will say. They come from client-go,
+// as kubectl's own do; k8s.io/cli-runtime declares the same, and would link kustomize.
 func newConnection(flags *pflag.FlagSet, problems io.Writer) *connection {
 	c := &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules(), problems: problems}
 	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "`FILE` that says how to reach the API server; without it KUBECONFIG, else ~/.kube/config")

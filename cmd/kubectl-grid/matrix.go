@@ -49,7 +49,7 @@ Service, --namespace shows only those in it.`,
 	return cmd
 }
 
-// addNoUnit declares the only flag of the daemons that changes what a Service answers.
+// addNoUnit declares --nodes-without-unit, which changes what the daemons answer.
 func addNoUnit(fs *pflag.FlagSet, noUnit *string) {
 	command.AddWord(fs, noUnit, "nodes-without-unit", "", "what the flag of the daemons is: `closed|local|open`", noUnitWords()...)
 }
@@ -105,7 +105,7 @@ func (c *connection) serviceNames(args []string) ([]types.NamespacedName, error)
 	return names, nil
 }
 
-// snapshot returns the Snapshot of the cluster as seen from a Node; "" = from no Node in
+// snapshot reads the Snapshot of the cluster as seen from a Node; "" = from no Node in
 // particular.
 func (c *connection) snapshot(ctx context.Context, node string) (topology.Snapshot, error) {
 	r, err := c.reader()
@@ -116,9 +116,10 @@ func (c *connection) snapshot(ctx context.Context, node string) (topology.Snapsh
 	return r.snapshot(ctx, node)
 }
 
-// snapshot returns what a Node decides about closure from; "" = no Node in particular. It has
-// all Services, so that those without rules can be explained too. As in "gridproxy explain",
-// the addresses of the machine are those of its Node object.
+// snapshot reads what a Node needs to decide about closure; "" = no Node in particular. It is
+// an error if the cluster has no such Node, or none at all. It has all Services, so that those
+// without rules can be explained too. As in "gridproxy explain", the addresses of the machine
+// are those of its Node object.
 func (r *reader) snapshot(ctx context.Context, node string) (topology.Snapshot, error) {
 	nodes, err := r.nodes(ctx, "")
 	if err != nil {

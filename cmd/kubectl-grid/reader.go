@@ -57,7 +57,7 @@ func (r *reader) getGrid(ctx context.Context, resource, namespace, name string, 
 	return r.get(ctx, clusterlist.GridPath(resource, namespace)+"/"+name, resource+" "+namespace+"/"+name, out)
 }
 
-// warnOfAPIProxy returns the warning of topology.WarnOfAPIProxy, or why nothing is known.
+// warnOfAPIProxy returns the warning of topology.WarnOfAPIProxy, if any, or why none is known.
 func (r *reader) warnOfAPIProxy(ctx context.Context) string {
 	var endpoints metav1.PartialObjectMetadata
 	if _, err := r.get(ctx, "/api/v1/namespaces/default/endpoints/kubernetes", "Endpoints default/kubernetes", &endpoints); err != nil {
@@ -66,7 +66,7 @@ func (r *reader) warnOfAPIProxy(ctx context.Context) string {
 	return topology.WarnOfAPIProxy(&endpoints)
 }
 
-// get reads one object into out. what names it in the error.
+// get reads one object into out; found is false if it does not exist. what names it in errors.
 func (r *reader) get(ctx context.Context, path, what string, out any) (found bool, err error) {
 	if found, err = r.server.Get(ctx, path, out); err != nil {
 		return false, fmt.Errorf("reading %s from API server %s: %w", what, r.server.Address, err)

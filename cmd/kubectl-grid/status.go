@@ -93,7 +93,8 @@ func (f statusFlags) check() error {
 	return command.CheckFormat(f.output)
 }
 
-// print prints the Report. The error has a line for each problem.
+// print prints the Report. The error has a line for each problem; it is a command.Finding
+// unless something could not be read.
 func (f statusFlags) print(ctx context.Context, c *connection, std command.Stdio) error {
 	r, unread, err := f.report(ctx, c)
 	if err != nil {
@@ -115,7 +116,7 @@ func (f statusFlags) print(ctx context.Context, c *connection, std command.Stdio
 	return command.Finding{Problems: errors.Join(problems...)}
 }
 
-// report reads everything. unread is what could not be read and leaves the rest useful.
+// report reads everything. unread is an error about what report lacks; err means no report.
 func (f statusFlags) report(ctx context.Context, c *connection) (report fleet.Report, unread, err error) {
 	r, err := c.reader()
 	if err != nil {
@@ -152,7 +153,8 @@ func (f statusFlags) report(ctx context.Context, c *connection) (report fleet.Re
 	return fleet.NewReport(keys, nodes, answers, grids), unread, nil
 }
 
-// chosen returns the named Nodes; without names those that should have the daemon.
+// chosen returns the named Nodes; without names those that should have the daemon. It is an
+// error if one of the names is missing, or if there is none to return.
 func (f statusFlags) chosen(all []*corev1.Node) ([]*corev1.Node, error) {
 	var nodes []*corev1.Node
 	for _, n := range all {

@@ -114,7 +114,7 @@ type workload struct {
 }
 
 // workload returns the Grid of a name and a kind; "" = of either kind. It fails if both kinds
-// have one.
+// have one, or if there is none.
 func (r *reader) workload(ctx context.Context, namespace, name, kind string) (found workload, err error) {
 	var d v1.DeploymentGrid
 	var s v1.StatefulSetGrid
@@ -143,7 +143,7 @@ func (r *reader) workload(ctx context.Context, namespace, name, kind string) (fo
 	}
 }
 
-// reported returns the status that a cluster reports of a Grid.
+// reported returns the status that a cluster reports of a Grid. No report is an error.
 func (r *reader) reported(ctx context.Context, cluster string, g workload) (v1.WorkloadGridStatus, error) {
 	var found *v1.WorkloadGridStatus
 	err := r.server.GridReports(ctx, cluster, func(report *v1alpha1.GridReport) {

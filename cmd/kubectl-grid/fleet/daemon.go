@@ -93,7 +93,7 @@ func notAsked(a Answer) Daemon {
 	return noAnswer("the API server cannot ask: %s", text)
 }
 
-// whyUnhealthy names the address families that are not written in time.
+// whyUnhealthy returns a text about the address families that are not written in time.
 func whyUnhealthy(body health.Status) string {
 	var all []string
 	for _, family := range slices.Sorted(maps.Keys(body.Status)) {

@@ -25,7 +25,7 @@ type Report struct {
 // problemsMax is how many problems are listed. The tables have all of them.
 const problemsMax = 20
 
-// NewReport makes a Report. There is an answer for each Node, in the same order.
+// NewReport makes a Report. answers are those of nodes, in the same order. It sorts grids.
 func NewReport(keys []string, nodes []*corev1.Node, answers []Answer, grids []Grid) Report {
 	r := Report{Keys: keys, Nodes: make([]Node, len(nodes)), Grids: grids}
 	for i, node := range nodes {

@@ -49,7 +49,7 @@ func New(config *rest.Config, port int, deadline time.Duration) (*Asker, error) 
 	return &Asker{base: base, client: &client, port: port, deadline: deadline}, nil
 }
 
-// Ask asks all Nodes and returns their answers, in the order of names.
+// Ask asks all Nodes and returns their answers, or errors in Answer.Err, in the order of names.
 func (a *Asker) Ask(ctx context.Context, names []string) []fleet.Answer {
 	answers := make([]fleet.Answer, len(names))
 	var wait sync.WaitGroup
