@@ -40,8 +40,8 @@ type colourWriter struct{ io.Writer }
 // that w ends at a terminal.
 func Coloured(w io.Writer) io.Writer { return colourWriter{w} }
 
-// State returns a word of state as it is written to w, in its colour if w has colours. It must
-// end its line: the escapes have no width.
+// State returns a word of state as it is written to w, in its colour if w has colours. Put it
+// last in its line: alignment would count the escape sequences.
 func State(w io.Writer, word string) string {
 	if _, has := w.(colourWriter); !has {
 		return word
@@ -57,8 +57,8 @@ func paint(word string) string {
 	return "\x1b[" + string(c) + "m" + word + "\x1b[0m"
 }
 
-// painted returns an aligned line in which words of state have their colours. A word is a whole
-// cell, or the part of it before " (".
+// painted returns an aligned line with these cells, in which words of state have their colours,
+// except in nameColumns. A word is a whole cell, or the part of it before " (".
 func painted(line string, columns, cells []string) string {
 	var b strings.Builder
 	for i, cell := range cells {

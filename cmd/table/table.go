@@ -69,7 +69,8 @@ func printed(cells []string) []string {
 	return all
 }
 
-// Cell returns the text of a cell as it is printed.
+// Cell returns the text of a cell as it is printed: "-" if it is empty, else one printable line
+// of at most excerpt.MaxLineChars characters.
 func Cell(text string) string {
 	if text == "" {
 		return "-"
