@@ -8,5 +8,5 @@ import (
 //go:embed crds/*.yaml
 var crds embed.FS
 
-// CRDs is the folder deploy/crds: a file for each CustomResourceDefinition, named GROUP_PLURAL.yaml.
+// CRDs returns the folder deploy/crds: each CustomResourceDefinition as GROUP_PLURAL.yaml.
 func CRDs() (fs.FS, error) { return fs.Sub(crds, "crds") }

@@ -13,8 +13,8 @@ type Arch struct {
 	Class   elf.Class
 }
 
-// ParseArch finds an architecture by Debian's or Go's name. Go's arm is armhf: the
-// binaries are built with GOARM=7.
+// ParseArch returns the architecture with Debian's or Go's name, or an error if the image is
+// not made for it. Go's arm is armhf: the binaries are built with GOARM=7.
 func ParseArch(name string) (Arch, error) {
 	switch name {
 	case "amd64":

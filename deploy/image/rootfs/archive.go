@@ -29,8 +29,8 @@ type Package struct {
 	File          string // the .deb
 }
 
-// Fetch brings packages, and all that these depend on, into the cache. Every file has the
-// checksum that the signed release file names.
+// Fetch brings packages, and all that these depend on, into the cache, and returns all of them.
+// Every file that it fetches has the checksum that the signed release file names.
 func (a Archive) Fetch(ctx context.Context, arch Arch, names ...string) ([]Package, error) {
 	if _, err := os.Stat(a.Keyring); err != nil {
 		return nil, fmt.Errorf("the keys of Debian's archive are missing: install debian-archive-keyring, or give -keyring: %w", err)
@@ -68,7 +68,7 @@ func (a Archive) Fetch(ctx context.Context, arch Arch, names ...string) ([]Packa
 	return packages, nil
 }
 
-// allThere reports whether nothing has to be fetched.
+// allThere reports whether the files of all packages are in the cache.
 func allThere(packages []Package) bool {
 	for _, p := range packages {
 		if _, err := os.Stat(p.File); err != nil {
@@ -78,8 +78,8 @@ func allThere(packages []Package) bool {
 	return true
 }
 
-// configure writes apt's configuration. Of the machine's own it takes only how to reach
-// the network: Acquire has the proxies.
+// configure writes apt's configuration into dir, and returns the path of the file. Of the
+// machine's own it takes only how to reach the network: Acquire has the proxies.
 func (a Archive) configure(ctx context.Context, dir string, arch Arch) (string, error) {
 	for _, d := range []string{"lists/partial", "cache/archives/partial", "empty"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
@@ -122,8 +122,8 @@ Dir::Log "/dev/null";
 		os.WriteFile(in("apt.conf"), []byte(config), 0o644))
 }
 
-// update fetches the indexes, unless stamp says that it was done lately. apt goes on with
-// old indexes if a mirror fails; we do not, since security updates would be missed.
+// update fetches the indexes, unless the file stamp is younger than MaxAge, and renews stamp.
+// Unlike apt, it fails if a mirror does: security updates would be missed.
 func (a Archive) update(ctx context.Context, config, stamp string) error {
 	if info, err := os.Stat(stamp); err == nil && time.Since(info.ModTime()) < a.MaxAge {
 		return nil
@@ -141,7 +141,7 @@ func (a Archive) update(ctx context.Context, config, stamp string) error {
 	return nil
 }
 
-// apt runs apt-get and returns what it printed.
+// apt runs apt-get with the configuration file config, and returns its standard output.
 func apt(ctx context.Context, config string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "apt-get", args...)
 	cmd.Env = append(os.Environ(), "APT_CONFIG="+config, "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
@@ -166,7 +166,7 @@ func parsePlan(printed, folder string) []Package {
 	return packages
 }
 
-// lock waits for other runs with the same cache.
+// lock waits until no other run uses the cache in dir, and locks it until unlock is called.
 func lock(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the cache: %w", err)

@@ -38,7 +38,7 @@ var unwanted = []string{
 	"var/lib/dpkg/info", "home", "var/backups", "var/mail", "var/spool", "var/local", "srv", "media", "opt", "mnt", "boot",
 }
 
-// programs are what gridproxy calls.
+// programs returns the names of the programs that gridproxy calls, which are in /usr/sbin.
 func programs() []string {
 	names := []string{"modprobe"}
 	for _, family := range []string{"iptables", "ip6tables"} {
@@ -73,8 +73,8 @@ func Build(ctx context.Context, packages []Package) (tree.Tree, error) {
 	return root, nil
 }
 
-// skeleton is what no package has: mount points, the folders /bin, /lib and so on as
-// symbolic links as Debian has them since 2023, and the names without a variant, which
+// skeleton returns a tree with what no package has: mount points, the folders /bin, /lib and so
+// on as symbolic links as Debian has them since 2023, and the names without a variant, which
 // update-alternatives makes.
 func skeleton() tree.Tree {
 	root := tree.Tree{}
@@ -100,7 +100,7 @@ func skeleton() tree.Tree {
 // merged are the folders that are symbolic links into /usr.
 var merged = []string{"bin", "sbin", "lib", "lib64"}
 
-// unpack adds a package's files.
+// unpack adds the files of a package to root, without those that are unwanted.
 func unpack(ctx context.Context, root tree.Tree, p Package) error {
 	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", p.File)
 	var stderr bytes.Buffer
@@ -127,7 +127,7 @@ func nonEmpty(printed string) error {
 	return errors.New(strings.TrimSpace(printed))
 }
 
-// readTar adds what is in a package's tar, but for what is not wanted.
+// readTar adds what is in the tar of a package to root, without what is unwanted.
 func readTar(root tree.Tree, r io.Reader) error {
 	for in := tar.NewReader(r); ; {
 		h, err := in.Next()
@@ -155,8 +155,8 @@ func readTar(root tree.Tree, r io.Reader) error {
 	}
 }
 
-// inUsr is the name of a file where /bin, /lib and so on are in /usr, without a leading
-// slash.
+// inUsr returns the path of a file in a tree where /bin, /lib and so on are in /usr, without a
+// leading slash; "." for the root.
 func inUsr(name string) string {
 	name = strings.TrimPrefix(path.Clean("/"+name), "/")
 	first, _, _ := strings.Cut(name, "/")

@@ -12,8 +12,9 @@ import (
 	"gridproxy/deploy/image/tree"
 )
 
-// check reports everything by which a program of the tree would not start: programs that
-// are not there, links to nowhere, code for another machine, libraries that are missing.
+// check returns an error that joins everything by which a program of the tree would not start:
+// programs that are missing, links to nowhere, code for another machine, libraries that are
+// missing. programs are names in /usr/sbin.
 func check(t tree.Tree, arch Arch, programs []string) error {
 	var wrong []error
 	for _, p := range programs {
@@ -42,7 +43,7 @@ func check(t tree.Tree, arch Arch, programs []string) error {
 	return errors.Join(wrong...)
 }
 
-// checkCode looks at one program or library.
+// checkCode returns an error unless e is code for arch and the tree has all libraries it names.
 func checkCode(t tree.Tree, e tree.Entry, arch Arch) error {
 	f, err := elf.NewFile(bytes.NewReader(e.Content))
 	if err != nil {
@@ -71,7 +72,8 @@ func checkCode(t tree.Tree, e tree.Entry, arch Arch) error {
 	return errors.Join(wrong...)
 }
 
-// interpreter is the dynamic loader that a program names, "" for a static one.
+// interpreter returns the path of the dynamic loader that a program names; "" for a static one,
+// and "unreadable" if it cannot be read.
 func interpreter(f *elf.File) string {
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_INTERP {

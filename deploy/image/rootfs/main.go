@@ -28,7 +28,8 @@ func main() {
 	}
 }
 
-// run is the program: it prints what is in the tar.
+// run makes the tar that args ask for, and prints what is in it. It returns flag.ErrHelp if
+// args ask for help.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("rootfs", flag.ContinueOnError)
 	archive := Archive{}
@@ -63,7 +64,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return makeTar(ctx, archive, arch, modified, flags.Arg(1), stdout)
 }
 
-// makeTar fetches, merges, checks and writes.
+// makeTar fetches, merges and checks packages, writes them to path as a tar in which all files
+// have the time modified, and prints their versions. If it fails, path stays as it was.
 func makeTar(ctx context.Context, archive Archive, arch Arch, modified time.Time, path string, stdout io.Writer) error {
 	packages, err := archive.Fetch(ctx, arch, wanted...)
 	if err != nil {
@@ -87,7 +89,8 @@ func makeTar(ctx context.Context, archive Archive, arch Arch, modified time.Time
 	return nil
 }
 
-// writeFile writes a file that is there whole or not at all, and returns its size.
+// writeFile writes a file with what write writes, and returns its size in bytes. If it fails,
+// the file at path stays as it was.
 func writeFile(path string, write func(io.Writer) error) (int64, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
@@ -105,7 +108,7 @@ func writeFile(path string, write func(io.Writer) error) (int64, error) {
 	return info.Size(), nil
 }
 
-// sourceDate reads SOURCE_DATE_EPOCH, the time that all files get; 1970 without it.
+// sourceDate returns the time in s, the seconds since 1970 of SOURCE_DATE_EPOCH; 1970 for "".
 func sourceDate(s string) (time.Time, error) {
 	if s == "" {
 		return time.Unix(0, 0), nil

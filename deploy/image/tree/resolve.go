@@ -10,7 +10,8 @@ import (
 // maxLinks is how many links the kernel follows.
 const maxLinks = 40
 
-// Resolve finds what a path leads to over links, also those of folders on the way.
+// Resolve returns what a path, without a leading slash, leads to over links, also those of
+// folders on the way. It returns an error if that is missing, or after maxLinks links.
 func (t Tree) Resolve(name string) (Entry, error) {
 	todo, done := strings.Split(path.Clean(name), "/"), "."
 	for links := 0; len(todo) > 0; {

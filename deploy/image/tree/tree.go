@@ -40,7 +40,8 @@ func (t Tree) File(name, content string) {
 	t[name] = Entry{Kind: tar.TypeReg, Mode: 0o644, Content: []byte(content)}
 }
 
-// Add adds what a package has. Several have the same folders; no two have the same file.
+// Add adds what a package has. Several have the same folders; no two have different files at
+// one name: that is an error, as is an entry that is no file, folder or link.
 func (t Tree) Add(name string, e Entry) error {
 	switch e.Kind {
 	case tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeLink:
@@ -82,8 +83,8 @@ func (t Tree) WriteTar(w io.Writer, modified time.Time) error {
 	return out.Close()
 }
 
-// Names are all paths in order, each folder's before those in it, also of folders that no
-// package names.
+// Names adds the folders that no package names to the tree, and returns all paths, sorted, each
+// folder's before those in it.
 func (t Tree) Names() []string {
 	for name := range maps.Clone(t) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
