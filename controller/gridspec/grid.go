@@ -19,8 +19,8 @@ type Grid struct {
 	NotDistributed bool
 }
 
-// IsDistributed reports whether a Grid represents another cluster (superedge.io/dis), which expands
-// it and writes its status.
+// IsDistributed reports whether a Grid has the label superedge.io/dis, with any value: it
+// represents another cluster, which expands it and writes its status.
 func IsDistributed(o metav1.Object) bool {
 	_, found := o.GetLabels()[v1.LabelDistributed]
 	return found
@@ -47,7 +47,8 @@ func FromStatefulSetGrid(g *v1.StatefulSetGrid) Grid {
 // FromServiceGrid returns a ServiceGrid as a Grid.
 func FromServiceGrid(g *v1.ServiceGrid) Grid { return named(OfService(g.Spec), g, g.Status.GridStatus) }
 
-// ReadGrid returns the Grid of kind k. decode fills the Go type of that kind.
+// ReadGrid returns the Grid of kind k. decode gets a pointer to the Go type of that kind; its
+// error is returned.
 func ReadGrid(k Kind, decode func(into any) error) (Grid, error) {
 	switch k {
 	case DeploymentGrid:

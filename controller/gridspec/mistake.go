@@ -44,8 +44,8 @@ func (s Spec) KeyMistake() *Mistake {
 	return nil
 }
 
-// WithoutService returns what is wrong with a StatefulSetGrid if no Service has the name that a
-// template says.
+// WithoutService returns what is wrong with a StatefulSetGrid if a template's serviceName is
+// name and no such Service exists. The caller has checked that.
 func WithoutService(name string) Mistake {
 	return Mistake{
 		ReasonMissingService, fmt.Sprintf("serviceName is %q, and there is no such Service, so the Pods have no DNS names of their own", name),
@@ -79,8 +79,8 @@ func FederationOff() Mistake {
 	}
 }
 
-// WithoutUnits returns what is wrong if no Node has a value for the Grid's key. nodeKeys are
-// the keys that Nodes have.
+// WithoutUnits returns what is wrong if no Node has a value for the Grid's key, which the
+// caller has checked. nodeKeys are the keys that Nodes have: it suggests similar ones.
 func (s Spec) WithoutUnits(nodeKeys []string) Mistake {
 	m := Mistake{ReasonNoUnits, "no Node has the label " + s.Key, "label Nodes with it to have a unit"}
 	if keys := similar.Names(s.Key, nodeKeys); len(keys) > 0 {

@@ -24,6 +24,7 @@ func (s Spec) TemplateName(value string) string {
 func (s Spec) defaultTemplate() string { return cmp.Or(s.Default, v1.DefaultTemplate) }
 
 // Decoded returns a template without its nulls, and what is wrong with it; nil if nothing is.
+// Name "default" is spec.template. A template that is missing or not an object is nil.
 func (s Spec) Decoded(name string) (map[string]any, *Mistake) {
 	text, where, found := s.Template, "spec.template", s.Template != nil
 	if name != v1.DefaultTemplate {
@@ -56,8 +57,8 @@ func (s Spec) remedy(name string) string {
 	}
 }
 
-// checkWorkload checks the fields that an overlay passes through. The API server validates
-// everything else.
+// checkWorkload returns what is wrong with the fields that an overlay passes through; nil if
+// nothing is. The API server validates everything else. where names the template in messages.
 func checkWorkload(spec map[string]any, where string) *Mistake {
 	for _, path := range [][]string{{"selector"}, {"template"}, {"template", "spec"}} {
 		if ObjectAt(spec, path...) == nil {
@@ -80,7 +81,7 @@ func checkWorkload(spec map[string]any, where string) *Mistake {
 	return nil
 }
 
-// ObjectAt returns the object at a path; nil if it is absent.
+// ObjectAt returns the object at a path; nil if it is absent or not an object.
 func ObjectAt(o map[string]any, path ...string) map[string]any {
 	for _, field := range path {
 		o, _ = o[field].(map[string]any)
@@ -88,8 +89,8 @@ func ObjectAt(o map[string]any, path ...string) map[string]any {
 	return o
 }
 
-// dropNulls removes fields that are null. In a template they have no meaning (creationTimestamp:
-// null), but in an apply they would become fields that we own.
+// dropNulls removes fields that are null from value, at any depth. In a template they have no
+// meaning (creationTimestamp: null), but in an apply they would become fields that we own.
 func dropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:
