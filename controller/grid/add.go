@@ -120,9 +120,9 @@ func watchAll(c controller.Controller, sources []source.Source) error {
 	return nil
 }
 
-// CacheOptions returns the options of a manager's cache for Add. Children are reduced to what is
-// read by their types (see Scheme), and Nodes by the options of package site. The cache watches
-// only these namespaces, or all without any.
+// CacheOptions returns the options of a manager's cache for Add, which keeps no managedFields.
+// Children are reduced to what is read by their types (see Scheme), and Nodes by the options of
+// package site. The cache watches only these namespaces, or all without any.
 func CacheOptions(namespaces []string) cache.Options {
 	o := cache.Options{DefaultTransform: trim}
 	for _, name := range namespaces {

@@ -33,9 +33,10 @@ type child interface {
 	client.Object
 	// decode reads it from a decoded JSON object.
 	decode(map[string]any) error
-	// Returns what expand reads of it, which shares everything with the object: that never changes.
+	// read returns what expand reads of it. It shares everything with the object: that never
+	// changes.
 	read() expand.Live
-	// Returns the name of the Grid that the object belongs to, or may belong to, "" for none.
+	// owner returns the name of the Grid that it belongs to, or may belong to, "" for none.
 	owner() string
 }
 
@@ -67,7 +68,7 @@ type shared struct {
 func (r *reduced[T, P]) read() expand.Live { return r.live }
 func (r *reduced[T, P]) owner() string     { return r.grid }
 
-// DeepCopyObject copies what identifies the object. Nothing else is ever written to.
+// DeepCopyObject copies what identifies the object, and shares the rest, which never changes.
 func (r *reduced[T, P]) DeepCopyObject() runtime.Object {
 	c := *r
 	r.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
@@ -131,7 +132,7 @@ func (r *reduced[T, P]) reduce(o P) error {
 	return nil
 }
 
-// gridKind returns the kind of Grid that may have an object as a child.
+// gridKind returns the kind of Grid that may have an object as a child, by its Go type.
 func gridKind(o client.Object) expand.Kind {
 	switch o.(type) {
 	case *appsv1.Deployment:
@@ -157,7 +158,7 @@ type reducedList[T any, P decodable[T], L any, PL decodableList[L]] struct {
 	Items []reduced[T, P]
 }
 
-// DeepCopyObject copies the list and its objects.
+// DeepCopyObject copies the list. The copied objects share their contents with the originals.
 func (r *reducedList[T, P, L, PL]) DeepCopyObject() runtime.Object {
 	c := *r
 	r.ListMeta.DeepCopyInto(&c.ListMeta)

@@ -52,7 +52,7 @@ var (
 	errEdited  = errors.New("the Grid has been edited, and the cache does not show that yet")
 )
 
-// marked reports whether a loss is written down on any child.
+// marked reports whether any child in the observed state has the annotation unit-lost-at.
 func (e *execution) marked() bool {
 	return slices.ContainsFunc(e.observed.Children, func(l expand.Live) bool { return l.Annotations.Get(v1.AnnotationLostAt) != "" })
 }
@@ -116,8 +116,8 @@ func (e *execution) apply(ctx context.Context, s expand.Apply) error {
 	return nil
 }
 
-// notApplied remembers why a child was not applied. The error is nil if that was decided by the API
-// server or by other writers.
+// notApplied remembers why a child was not applied. It returns nil if the API server refused it
+// or other writers were faster (409), but an error if that is the second 409 for a new child.
 func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fieldOwners, err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,8 +141,9 @@ func (e *execution) notApplied(ctx context.Context, s expand.Apply, owners *fiel
 	return fmt.Errorf("applying %s: %w", e.child(s.Child.Name), err)
 }
 
-// prepare makes sure before an apply that the Grid may have the child, and that the fields in
-// question have the right owners.
+// prepare does what the step asks for before its apply. Before an adoption it reads the Grid
+// live, once in an execution, and returns an error if it cannot or the Grid is going
+// (errGoing). Then takeOver and handOver change the owners of fields.
 func (e *execution) prepare(ctx context.Context, s expand.Apply) error {
 	if s.Adopt {
 		// Children may not be adopted on the word of a cache.
@@ -162,8 +163,8 @@ func (e *execution) prepare(ctx context.Context, s expand.Apply) error {
 	return nil
 }
 
-// handOver makes another field manager own the replicas of the child, so that they stay when the
-// following apply leaves them out.
+// handOver makes ReplicasManager own the replicas of the child, in the number s.HandOver, so
+// that they stay when the following apply leaves them out.
 func (e *execution) handOver(ctx context.Context, s expand.Apply) error {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(*s.HandOver)}}}
 	o.SetGroupVersionKind(e.kind.name.Child())
@@ -178,8 +179,8 @@ func (e *execution) handOver(ctx context.Context, s expand.Apply) error {
 	return err
 }
 
-// annotate sets unit-lost-at on a child, or removes it. It is not part of what is applied, so the
-// next apply leaves it.
+// annotate sets unit-lost-at on the child with this UID, or removes it if lostAt is nil. It is
+// not part of what is applied, so the next apply leaves it.
 func (e *execution) annotate(ctx context.Context, name string, uid types.UID, lostAt any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": uid, "annotations": map[string]any{v1.AnnotationLostAt: lostAt},
@@ -190,7 +191,8 @@ func (e *execution) annotate(ctx context.Context, name string, uid types.UID, lo
 	return e.patch(ctx, name, patch, "writing when the unit of %s was lost: %w")
 }
 
-// patch merges into a child. doing is the text of an error, with the child and the error in it.
+// patch merges into a child, and takes the result into the observed state. doing is the format
+// of the error: %s for the child, %w for the cause.
 func (e *execution) patch(ctx context.Context, name string, patch []byte, doing string) error {
 	o := e.kind.newChild()
 	o.SetNamespace(e.observed.Grid.Namespace)
@@ -225,8 +227,8 @@ func (e *execution) replace(ctx context.Context, s expand.Replace) error {
 	return err
 }
 
-// delete deletes a child, and reports whether it did. A child that is already gone is not an error,
-// and is not reported again.
+// delete deletes a child that still has the UID and version, and reports whether it did. A
+// child that is already gone is not an error. Either way it is remembered as deleted.
 func (e *execution) delete(ctx context.Context, name string, uid types.UID, version string, propagation metav1.DeletionPropagation) (bool, error) {
 	o := &unstructured.Unstructured{} // the client encodes the answer, which is the object while a finalizer holds it
 	o.SetGroupVersionKind(e.kind.name.Child())
@@ -242,8 +244,8 @@ func (e *execution) delete(ctx context.Context, name string, uid types.UID, vers
 	return err == nil, nil
 }
 
-// ask reads the Grid. The error is errGoing if it is not the one that is executed for, or is being
-// deleted.
+// ask reads the Grid. The error is errGoing if the Grid is gone, is being deleted, or is
+// another one than that of this execution.
 func (e *execution) ask(ctx context.Context, from client.Reader) (now client.Object, err error) {
 	now = e.kind.newGrid()
 	err = from.Get(ctx, client.ObjectKeyFromObject(e.object), now)
@@ -254,7 +256,7 @@ func (e *execution) ask(ctx context.Context, from client.Reader) (now client.Obj
 }
 
 // take puts an object that a write returned into the observed state, and remembers it until the
-// cache has it.
+// cache has it. before is the resourceVersion before the write, "" if it created the object.
 func (e *execution) take(o client.Object, before string) (expand.Live, error) {
 	answer, is := o.(child)
 	if u, applied := o.(*unstructured.Unstructured); applied {

@@ -23,8 +23,8 @@ import (
 // Grids that they are about. Other packages have other indexes of the same caches.
 const indexUID = "grid-uid"
 
-// addFleetIndexes makes the caches answer in which clusters a Grid is, and which Grid a report is
-// about.
+// addFleetIndexes adds indexUID to the caches, which tells in which clusters a Grid is, and
+// which Grid a report is about.
 func addFleetIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	indexed := map[client.Object]client.IndexerFunc{
 		&v1alpha1.GridReport{}: func(o client.Object) []string { return []string{string(reportedGrid(o.(*v1alpha1.GridReport)))} },
@@ -58,8 +58,8 @@ func (r *reconciler) federationOff(o client.Object) bool {
 	return !r.distributes && o.GetLabels()[v1alpha1.LabelFederated] == v1alpha1.Federated
 }
 
-// fleet returns what is known of the clusters that a Grid is distributed to, nil if it is not
-// distributed. The result must not be written to.
+// fleet returns what is known of the clusters that a Grid is distributed to: nil if the Grid or
+// this controller does not distribute, empty if no cluster has it. Do not write to the result.
 func (r *reconciler) fleet(ctx context.Context, o client.Object) ([]expand.Member, error) {
 	if !r.distributes {
 		return nil, nil
@@ -96,7 +96,8 @@ func (r *reconciler) fleet(ctx context.Context, o client.Object) ([]expand.Membe
 }
 
 // reports returns what is reported about a Grid, by the namespace of the report: whoever may
-// write there speaks for one cluster.
+// write there speaks for one cluster. Reports that are too large, or of another format or kind,
+// are left out; of several in one namespace, the first by name counts.
 func (r *reconciler) reports(ctx context.Context, o client.Object) (map[string]*expand.MemberReport, error) {
 	list := &v1alpha1.GridReportList{}
 	if err := r.client.List(ctx, list, client.MatchingFields{indexUID: string(o.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
@@ -118,7 +119,7 @@ func (r *reconciler) reports(ctx context.Context, o client.Object) (map[string]*
 	return reports, nil
 }
 
-// onReport wakes the Grid that a report is about, and the one that it was about before.
+// onReport returns a handler that wakes, after a pause, the Grid that a report is or was about.
 func (r *reconciler) onReport() changeHandler[*v1alpha1.GridReport] {
 	return onChange(&v1alpha1.GridReport{}, func(ctx context.Context, q queue, old, new *v1alpha1.GridReport) {
 		if old.ResourceVersion == new.ResourceVersion {
@@ -133,8 +134,8 @@ func (r *reconciler) onReport() changeHandler[*v1alpha1.GridReport] {
 	})
 }
 
-// onCluster wakes the Grids that a cluster has or is to have, where something changes that a status
-// says about them.
+// onCluster returns a handler that wakes the Grids that a cluster has or is to have, where
+// something changes that a status says about them.
 func (r *reconciler) onCluster() changeHandler[*v1alpha1.FleetCluster] {
 	return onChange(&v1alpha1.FleetCluster{}, func(_ context.Context, q queue, old, new *v1alpha1.FleetCluster) {
 		for _, grid := range changedGrids(old, new) {
@@ -146,7 +147,7 @@ func (r *reconciler) onCluster() changeHandler[*v1alpha1.FleetCluster] {
 }
 
 // changedGrids returns the Grids about which two versions of a cluster's status differ, and all
-// Grids if the cluster has become silent or reports again.
+// Grids if the cluster has become silent or reports again. A Grid may be in it twice.
 func changedGrids(old, new *v1alpha1.FleetCluster) (changed []v1alpha1.ClusterGrid) {
 	if !old.Status.SilentSince.Equal(new.Status.SilentSince) {
 		return slices.Concat(old.Status.Grids, new.Status.Grids)
@@ -164,9 +165,9 @@ func changedGrids(old, new *v1alpha1.FleetCluster) (changed []v1alpha1.ClusterGr
 	return changed
 }
 
-// trimReport keeps what is read of a report, for its status here and for what is published: of one
-// that is too large only what it is about. Rows of one report have texts in common, which are held
-// once.
+// trimReport removes from a report what is read neither for a status here nor for what is
+// published. A report that is too large keeps only what it is about, and its size in an
+// annotation. Equal texts of one report are held once.
 func trimReport(r *v1alpha1.GridReport) {
 	bytes, trimmed := r.Annotations[v1alpha1.AnnotationReportBytes]
 	if n := max(r.Spec.Size(), r.ObjectMeta.Size()); n > v1alpha1.MaxReport {

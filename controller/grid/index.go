@@ -20,7 +20,7 @@ const (
 	indexKey  = "key"  // of Grids: gridUniqKey; of Nodes: each label key with a value
 )
 
-// addIndexes makes the caches answer what an observation asks of one kind.
+// addIndexes adds indexGrid for a kind's children, and indexKey for its Grids, to the caches.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer, k kind) error {
 	err := indexer.IndexField(ctx, k.newChild(), indexGrid, func(o client.Object) []string { return ownerKeys(o.(child).read()) })
 	if err == nil {
@@ -63,7 +63,8 @@ func childKeys(g expand.Grid) []string {
 	return []string{byUID(g.UID), byLabel(topology.LabelValue(g.Name))}
 }
 
-// ownerGrid returns the name of the Grid of a kind that an object may belong to, or "".
+// ownerGrid returns the name of the Grid of kind k that controls an object, or that an object
+// without a controller names; else "".
 func ownerGrid(k expand.Kind, o client.Object) string {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil {

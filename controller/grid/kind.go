@@ -98,8 +98,8 @@ func serviceGrid() kind {
 	}
 }
 
-// reader makes a function of a concrete Grid one of any object: the caller hands in what newGrid
-// made.
+// reader returns from as a function of any object. That function panics unless the object is a
+// G: the caller hands in what newGrid made.
 func reader[G client.Object](from func(G) expand.Grid) func(client.Object) expand.Grid {
 	return func(o client.Object) expand.Grid { return from(o.(G)) }
 }

@@ -27,7 +27,7 @@ const (
 	ReplicasManager = "grid-controller-replicas"
 )
 
-// live returns what expand reads of a Deployment, StatefulSet or Service.
+// live returns what expand reads of a Deployment, StatefulSet or Service; else an error.
 func live(o client.Object) (expand.Live, error) {
 	l := expand.Live{
 		Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
@@ -58,8 +58,8 @@ func live(o client.Object) (expand.Live, error) {
 	return l, nil
 }
 
-// superEdge returns the labels or annotations that are read of a child: SuperEdge's, no
-// fingerprint.
+// superEdge returns the labels or annotations that are read of a child: those in SuperEdge's
+// domain, without the fingerprint.
 func superEdge(m map[string]string) expand.Pairs {
 	m = maps.Clone(m)
 	maps.DeleteFunc(m, func(name, _ string) bool {
@@ -101,9 +101,9 @@ func readDeployment(l *expand.Live, d *appsv1.Deployment) {
 // enough.
 const progressDeadline = "ProgressDeadlineExceeded"
 
-// stalled returns what stops a Deployment, "" if nothing does, and since when if that is its
-// progress deadline. What keeps its Pods from being made has nothing to do with Nodes, so it
-// comes first.
+// stalled returns the message of the condition that says why a Deployment is stuck, "" without
+// one. since is when its progress deadline was exceeded; zero for another cause. What keeps its
+// Pods from being made has nothing to do with Nodes, so it comes first.
 func stalled(conditions []appsv1.DeploymentCondition) (message string, since time.Time) {
 	for _, c := range conditions {
 		switch {
@@ -180,8 +180,8 @@ func gridName(o client.Object) string {
 	return o.GetLabels()[v1.LabelSelector]
 }
 
-// ReadLive returns a Deployment, StatefulSet or Service as expand.Decide reads it. It is for
-// callers that want to know what the controller would decide.
+// ReadLive returns a Deployment, StatefulSet or Service as expand.Decide reads it, and an error
+// for another type. It is for callers that want to know what the controller would decide.
 func ReadLive(o client.Object) (expand.Live, error) {
 	if c, is := o.(child); is {
 		return c.read(), nil

@@ -82,8 +82,8 @@ type prunedTemplates struct {
 
 func newMemory() *memory { return &memory{grids: map[types.NamespacedName]*remembered{}} }
 
-// watchedSince returns since when the controller has watched the cluster: its caches have synced
-// and it leads. The result is a whole second, as times in messages are.
+// watchedSince returns since when the controller has watched the cluster: the next whole second
+// after the first call. Then its caches have synced and it leads.
 func (m *memory) watchedSince(now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +93,8 @@ func (m *memory) watchedSince(now time.Time) time.Time {
 	return m.watched
 }
 
-// of returns what is remembered of a Grid. Nothing is kept of an earlier one with the same name.
+// of returns what is remembered of the Grid with this UID, new and empty if nothing is. What is
+// known of an earlier Grid with the same name is forgotten.
 func (m *memory) of(name types.NamespacedName, uid types.UID) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,14 +126,15 @@ func (m *memory) forget(name types.NamespacedName) {
 	delete(m.grids, name)
 }
 
-// setCollisions notes which names foreign objects occupy, so that their deletion wakes the Grid.
+// setCollisions notes which names foreign objects occupy, in place of those noted before, so
+// that their deletion wakes the Grid.
 func (m *memory) setCollisions(r *remembered, names []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r.collisions = names
 }
 
-// waiting returns the Grids that want the name that a foreign object occupies.
+// waiting returns the Grids that want the name of an object, as setCollisions noted.
 func (m *memory) waiting(object types.NamespacedName) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,8 +155,9 @@ func (m *memory) misplacedPods(r *remembered) []expand.Pod {
 	return slices.SortedFunc(maps.Values(r.misplaced), comparePods)
 }
 
-// setMisplaced records which of the Pods that in selects are misplaced, and reports whether that
-// has changed. A Pod that is known keeps its clock.
+// setMisplaced records found as the misplaced ones of the Pods that in selects, and reports
+// whether that adds or removes any. A known Pod keeps its time Since. For a Grid that is not
+// remembered it records nothing and returns false.
 func (m *memory) setMisplaced(grid types.NamespacedName, in func(expand.Pod) bool, found []expand.Pod) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,7 +185,7 @@ func (m *memory) setMisplaced(grid types.NamespacedName, in func(expand.Pod) boo
 	return changed
 }
 
-// setGraces records since when the graces of misplaced Pods run.
+// setGraces records since when the graces of those misplaced Pods run that are still recorded.
 func (m *memory) setGraces(r *remembered, pods []expand.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -230,8 +233,8 @@ func (r *remembered) wrote(before string, child expand.Live) {
 	r.answers[child.Name] = answer{older: older, child: child}
 }
 
-// newest returns a child as the cache has it, or the result of our write to it if the cache does
-// not show that yet.
+// newest returns a child as the cache has it, or the result of our write to it if the cache
+// does not show that yet. Once it does, the result is forgotten.
 func (r *remembered) newest(cached expand.Live) expand.Live {
 	known, ok := r.answers[cached.Name]
 	if !ok {
@@ -244,8 +247,8 @@ func (r *remembered) newest(cached expand.Live) expand.Live {
 	return cached
 }
 
-// markDeleted marks the children that we have deleted and that the cache still shows. They do not
-// take part in another decision.
+// markDeleted sets Deleting of the children that we have deleted and that the cache still
+// shows: no other decision is about them. It forgets those that the cache shows no more.
 func (r *remembered) markDeleted(children []expand.Live) {
 	shown := map[string]bool{}
 	for i := range children {
@@ -266,7 +269,8 @@ func (r *remembered) wroteStatus(grid client.Object, status any, now time.Time) 
 	r.status = status
 }
 
-// lastStatus returns the status that we wrote last if the cached Grid is older, else nil.
+// lastStatus returns the status that we wrote last if the cached Grid is older. Otherwise it
+// forgets that status and returns nil.
 func (r *remembered) lastStatus(cached client.Object) any {
 	if _, stale := r.written.Stale(cached); !stale {
 		r.status = nil
@@ -274,8 +278,8 @@ func (r *remembered) lastStatus(cached client.Object) any {
 	return r.status
 }
 
-// prunedFor returns the templates that were removed, as long as the cached Grid has them or the
-// status does not name them.
+// prunedFor returns the templates that were removed, as long as the cached Grid, of this
+// generation, has them or its status (named) does not name them, else nil.
 func (r *remembered) prunedFor(generation int64, named []string) []string {
 	done := !slices.ContainsFunc(r.pruned.names, func(name string) bool { return !slices.Contains(named, name) })
 	if r.pruned.generation != generation && done {

@@ -51,7 +51,8 @@ func (m *misplaced) Reconcile(ctx context.Context, q reconcile.Request) (reconci
 	return reconcile.Result{}, m.look(ctx, q.Name, types.UID(""))
 }
 
-// look checks the Pods of a Node. The Grid with the UID except is not woken.
+// look lists the Pods of a Node live, records those outside their unit, and wakes the Grids for
+// which that changes, except the one with the UID except. A Node that is gone has none.
 func (m *misplaced) look(ctx context.Context, name string, except types.UID) error {
 	node := &corev1.Node{}
 	err := m.client.Get(ctx, types.NamespacedName{Name: name}, node)
@@ -115,7 +116,7 @@ type grid struct {
 }
 
 // outside returns the Grid of a Pod that runs outside its unit, and the name of the child that
-// it belongs to. Both are empty for every other Pod.
+// it belongs to. Both are empty for every other Pod. node has the labels of its Node.
 func (m *misplaced) outside(ctx context.Context, pod client.Object, node map[string]string) (grid, string, error) {
 	k, name, uid := workloadOf(pod)
 	w := m.of[k]
@@ -170,8 +171,8 @@ func workloadOf(pod client.Object) (expand.Kind, string, types.UID) {
 	return "", "", ""
 }
 
-// refresh checks the Nodes on which a Grid has misplaced Pods, because Pods leave without an event.
-// Usually it does nothing.
+// refresh checks the Nodes on which a Grid has misplaced Pods with look, because Pods leave
+// without an event. Usually there are none. An error does not stop it; it returns them joined.
 func (m *misplaced) refresh(ctx context.Context, observed expand.Observed, known *remembered) error {
 	w := m.of[observed.Grid.Kind]
 	if w == nil {
@@ -188,8 +189,8 @@ func (m *misplaced) refresh(ctx context.Context, observed expand.Observed, known
 	return errors.Join(errs...)
 }
 
-// searchOnce checks all Pods of a Grid's children, once for each Grid, and reports whether there
-// are misplaced ones.
+// searchOnce checks all Pods of a Grid's children, until that has succeeded once for the Grid.
+// It reports whether the Grid has misplaced Pods; it returns false if it checks nothing.
 func (m *misplaced) searchOnce(ctx context.Context, observed expand.Observed, known *remembered) (bool, error) {
 	w := m.of[observed.Grid.Kind]
 	if w == nil || known.searched {
@@ -251,7 +252,8 @@ func (w *watched) rouse(ctx context.Context, grid types.NamespacedName) {
 	}
 }
 
-// evict asks for the eviction of a misplaced Pod, so that disruption budgets are respected.
+// evict asks for the eviction of a misplaced Pod, so that disruption budgets are respected. If
+// one refuses, it returns nil and retries later. It forgets a Pod that was evicted or is gone.
 func (e *execution) evict(ctx context.Context, s expand.Evict) error {
 	meta := metav1.ObjectMeta{Namespace: s.Pod.Namespace, Name: s.Pod.Name}
 	eviction := &policyv1.Eviction{

@@ -33,9 +33,9 @@ const (
 // notice is an Event to come.
 type notice struct{ kind, reason, message string }
 
-// notices returns the Events for the difference between two statuses. Because the first is one
-// that was announced or written, each transition is reported once, even if another controller
-// takes over in between. Units to which the same happens have one Event.
+// notices returns the Events for the difference between two statuses, at most noticesMax.
+// Because the first is one that was announced or written, each transition is reported once,
+// even if another controller takes over. Units to which the same happens have one Event.
 func notices(before, after v1.WorkloadGridStatus) []notice {
 	conditions := func(of string) (was, now *metav1.Condition) {
 		return meta.FindStatusCondition(before.Conditions, of), meta.FindStatusCondition(after.Conditions, of)
@@ -87,7 +87,7 @@ func notices(before, after v1.WorkloadGridStatus) []notice {
 	return all[:min(len(all), noticesMax)]
 }
 
-// failures returns Events about units that are lost or have failed now.
+// failures returns Events about units that are lost or have failed now, one for each problem.
 func failures(rows []v1.UnitStatus) []notice {
 	var all []notice
 	for _, f := range expand.Failures(rows) {
@@ -117,7 +117,7 @@ func unitRemoved(s expand.Delete, g expand.Grid) notice {
 		fmt.Sprintf("unit %s: %s %s is deleted: no Node has the label %s=%s any more", s.Value, g.Kind.Child().Kind, s.Name, g.Key, s.Value)}
 }
 
-// tooManyNew returns the Events about Nodes that bring more new units than they may.
+// tooManyNew returns an Event for each refusal of a new unit that a Node would bring.
 func tooManyNew(refused []flips.Refusal, of expand.Observed) []notice {
 	var all []notice
 	for _, r := range refused {
@@ -136,8 +136,8 @@ type missingService struct {
 	reported bool
 }
 
-// checkServices returns an Event for each Service that a StatefulSetGrid has named in vain for the
-// grace, once, and after how long to check again; 0: nothing is waited for.
+// checkServices looks up the Services that a StatefulSetGrid names. It returns an Event, once,
+// for each that is missing for missingServiceGrace, and when to check again; 0: never.
 func (r *reconciler) checkServices(ctx context.Context, g expand.Grid, known *remembered) (events []notice, again time.Duration, err error) {
 	missing := map[string]missingService{}
 	for _, name := range g.ServiceNames() {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// observe returns what is known about a Grid without live reads.
+// observe returns what is known about a Grid without live reads. last is from lastStatus.
 func (r *reconciler) observe(ctx context.Context, o client.Object, last any, known *remembered) (expand.Observed, error) {
 	observed := expand.Observed{
 		Grid: r.kind.read(o), Status: r.kind.common(last), Applied: known.applied, Repairs: known.recentRepairs(r.now()), Kept: known.kept,
@@ -53,7 +53,7 @@ func (r *reconciler) observe(ctx context.Context, o client.Object, last any, kno
 	return observed, err
 }
 
-// others finds the Nodes of the units of expand.OtherKeys.
+// others returns the names of the Nodes for each key of expand.OtherKeys, by key and value.
 func (r *reconciler) others(ctx context.Context, observed expand.Observed) (map[string]map[string][]string, error) {
 	others := map[string]map[string][]string{}
 	for _, key := range expand.OtherKeys(observed) {
@@ -73,7 +73,7 @@ type byValue struct {
 	since map[string]time.Time
 }
 
-// units finds the Nodes of all units of a key.
+// units returns what is known of the Nodes of all units of a key; nothing for the key "".
 func units(ctx context.Context, c client.Reader, key string) (byValue, error) {
 	found := byValue{nodes: map[string][]string{}, ready: map[string]int{}, since: map[string]time.Time{}}
 	if key == "" {
@@ -131,8 +131,8 @@ func carriedKeys(ctx context.Context, c client.Reader) ([]string, error) {
 	return slices.Sorted(maps.Keys(carried)), nil
 }
 
-// children returns the objects that the Grid controls, and those without a controller that carry
-// its label, sorted by name.
+// children returns the objects that the Grid controls, and those without a controller that
+// carry its label, sorted by name, as our writes left them even if the cache is behind.
 func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembered) ([]expand.Live, error) {
 	var children []expand.Live
 	for _, key := range childKeys(g) {
@@ -155,11 +155,11 @@ func (r *reconciler) children(ctx context.Context, g expand.Grid, known *remembe
 	return children, nil
 }
 
-// look finds the objects at wanted names about which nothing is known. An object in the cache is
-// not the Grid's, or it would be among its children. It will not be written, so the cache is
-// sufficient. If the cache has none, the name counts as free, because the apply does not change an
-// object that is there after all (decision 15). A live read follows only if the cache may be
-// behind.
+// look reads the objects at wanted names about which nothing is known into observed.Occupants,
+// nil for a free name, or into Children. An object in the cache is not the Grid's, or it would
+// be among its children. It will not be written, so the cache is sufficient. If the cache has
+// none, the name counts as free, because the apply does not change an object that is there
+// after all (decision 15). A live read follows only if the cache may be behind.
 func (r *reconciler) look(ctx context.Context, observed *expand.Observed, known *remembered, names []string) error {
 	for _, name := range names {
 		key := types.NamespacedName{Namespace: observed.Grid.Namespace, Name: name}
@@ -193,7 +193,7 @@ func belongs(l expand.Live, g expand.Grid) bool {
 	return slices.ContainsFunc(ownerKeys(l), func(key string) bool { return slices.Contains(childKeys(g), key) })
 }
 
-// setChild puts a child in the place of the one of that name, or among the others.
+// setChild puts a child in the place of the observed one of that name, or among the others.
 func setChild(observed *expand.Observed, l expand.Live) {
 	i, found := slices.BinarySearchFunc(observed.Children, l, compareLive)
 	if found {
@@ -207,9 +207,9 @@ func dropChild(observed *expand.Observed, name string) {
 	observed.Children = slices.DeleteFunc(observed.Children, func(l expand.Live) bool { return l.Name == name })
 }
 
-// markDeleting: the deleted child of a lost unit stays until the cache has seen it go. A finalizer
-// of another program may delay that. If it were dropped at once, its unit would leave the status,
-// come back with the next read, and be reported as lost again.
+// markDeleting marks the deleted child of a lost unit. It stays until the cache has seen it go,
+// which a finalizer of another program may delay. If it were dropped at once, its unit would
+// leave the status, come back with the next read, and be reported as lost again.
 func markDeleting(observed *expand.Observed, name string) {
 	for i := range observed.Children {
 		if observed.Children[i].Name == name {

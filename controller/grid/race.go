@@ -18,11 +18,11 @@ import (
 // results in 409, and ignores it for a new one.
 const onlyNew = "1"
 
-// race applies a child, and returns its previous resourceVersion, "" for a new one. Fields are only
-// forced if the child is still the Grid's: the garbage collector removes its owner when the Grid is
-// deleted and its children are to stay. If the name was free and is occupied now, the object there
-// is not changed. The error is a conflict if the child is another one now, or if others wrote it
-// each time.
+// race applies o, which then holds the answer, and returns the child's previous
+// resourceVersion, "" for a new one. Fields are only forced if the child is still the Grid's:
+// the garbage collector removes its owner when the Grid is deleted and its children are to
+// stay. If the name was free and is occupied now, the object there is not changed. The error is
+// a conflict then, or if the child is another one now, or if others wrote it each time.
 func (e *execution) race(ctx context.Context, s expand.Apply, o *unstructured.Unstructured) (string, error) {
 	wish := client.ApplyConfigurationFromUnstructured(o)
 	if s.UID == "" {
@@ -50,9 +50,9 @@ func (e *execution) race(ctx context.Context, s expand.Apply, o *unstructured.Un
 	}
 }
 
-// catchUp updates the child in the observed state by a live read, and reports whether the apply may
-// still be made. It may, if the child still has the same UID and owner: an apply overwrites or
-// leaves everything else.
+// catchUp updates the child in the observed state by a live read, and reports whether the apply
+// may still be made. It may, if the child still has the same UID and owner and is not being
+// deleted: an apply overwrites or leaves everything else.
 func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 	o := e.kind.newChild()
 	err := e.live.Get(ctx, types.NamespacedName{Namespace: e.observed.Grid.Namespace, Name: s.Child.Name}, o)
@@ -73,7 +73,7 @@ func (e *execution) catchUp(ctx context.Context, s expand.Apply) (bool, error) {
 }
 
 // afterRace returns the pause before the Grid's next reconcile, 0 for no pause. outrun: a race
-// was lost in this one.
+// was lost in this one. The pause doubles with each reconcile in a row.
 func (r *remembered) afterRace(outrun bool) time.Duration {
 	if !outrun {
 		r.outrun = 0

@@ -93,9 +93,9 @@ func (r *reconciler) reconcile(ctx context.Context, o client.Object) (time.Durat
 	return again, errors.Join(unsure, failed, unsought, err)
 }
 
-// decide asks for a plan, and asks again when refused children are to be tried and when it has read
-// what the plan needs to know. The Grid waits for these objects from the beginning: a foreign
-// object may be deleted at any moment, and no other event would wake the Grid.
+// decide returns a plan. It decides again when refused children are to be tried, and when it
+// has read into observed what the plan needs. The Grid waits for these objects from the start:
+// a foreign one may be deleted at any moment, and no other event would wake the Grid.
 func (r *reconciler) decide(ctx context.Context, observed *expand.Observed, known *remembered) (expand.Plan, error) {
 	plan := expand.Decide(*observed)
 	if known.retry(plan.Blocked, observed.Now) {

@@ -14,13 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusal returns why the API server does not accept a child; nil if the same request may succeed
-// immediately. No refusal is final: a port that is taken and a wrong field differ only in the
-// texts. See retries for when it is tried again. exists: the child exists already, so the change
-// may be what is refused.
+// refusal returns why the API server does not accept a child; nil if the same request may
+// succeed immediately, or the error is not the API server's. No refusal is final: a port that
+// is taken and a wrong field differ only in the texts. See retries for when it is tried again.
+// exists: the child exists already, so the change may be what is refused.
 //
-// Server-side apply answers 500 where an object cannot be merged: unknown fields, and list entries
-// with the same key, such as two environment variables of one name.
+// Server-side apply answers 500 where an object cannot be merged: unknown fields, and list
+// entries with the same key, such as two environment variables of one name.
 func refusal(err error, exists bool) *expand.Problem {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -44,9 +44,9 @@ func refusal(err error, exists bool) *expand.Problem {
 	return &expand.Problem{Reason: expand.ReasonRefused, Message: fmt.Sprintf("the API server refuses it: %s; %s", words, remedy)}
 }
 
-// forbidden reports whether a policy, a quota or missing rights caused the refusal, rather than
-// validation. Such a cause may end without a change of the desired child, so any change of the Grid
-// triggers a retry.
+// forbidden reports whether a policy, a webhook, a quota or missing rights caused the refusal,
+// rather than validation. Such a cause may end without a change of the desired child, so any
+// change of the Grid triggers a retry.
 func forbidden(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsForbidden(err) || errors.As(err, &status) && denied(status.Status())

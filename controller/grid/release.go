@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// release takes the Grid out of a child's owner references. The list is replaced as a whole, so it
-// is read live and written only if the object is still the one that was read.
+// release takes the Grid out of a child's owner references, and the child out of the observed
+// state. The list is replaced as a whole, so it is read live; the error is errChanged if it is
+// not the version of the step. A child that is gone is not an error.
 func (e *execution) release(ctx context.Context, s expand.Release) error {
 	o := e.metadata()
 	key := types.NamespacedName{Namespace: e.observed.Grid.Namespace, Name: s.Name}
@@ -57,8 +58,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// prune removes templates that no unit uses from the Grid. The patch tests the generation and the
-// templates, so nothing is removed that was changed, or used again, in the meantime.
+// prune removes templates that no unit uses from the Grid, and notes that. The patch tests the
+// generation and the templates: it fails if one was changed, or used again, in the meantime.
 func (e *execution) prune(ctx context.Context, s expand.Prune) error {
 	g := e.observed.Grid
 	patch := []operation{{Op: "test", Path: "/metadata/uid", Value: g.UID}, {Op: "test", Path: "/metadata/generation", Value: g.Generation}}

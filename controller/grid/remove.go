@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// remove deletes the child of a lost unit, if the API server itself has the Grid as it was decided
-// on and knows of no Node with the value.
+// remove deletes the child of a lost unit, if live reads show the Grid as it was decided on and
+// no Node with the value. Else it returns an error, but nil if the Grid was edited (see later).
 func (e *execution) remove(ctx context.Context, s expand.Delete) error {
 	if err := e.unchanged(ctx); err != nil {
 		return e.later(err, "deleting %s: %w", s.Name)
@@ -51,8 +51,8 @@ func (e *execution) unchanged(ctx context.Context) error {
 	return err
 }
 
-// later handles errors before a deletion. That the cache is behind is not a failure: what is to be
-// done is decided again.
+// later returns an error before a deletion in the format doing: %s for the child, %w for err.
+// After errEdited it returns nil and retries: that the cache is behind is not a failure.
 func (e *execution) later(err error, doing, child string) error {
 	if errors.Is(err, errEdited) {
 		e.retry(editedDelay)
@@ -61,8 +61,8 @@ func (e *execution) later(err error, doing, child string) error {
 	return fmt.Errorf(doing, e.child(child), err)
 }
 
-// gone returns an error if the API server itself has a Node that a child selects, or cannot be
-// read.
+// gone returns an error if the API server itself has a Node that a child selects (errReturns),
+// or cannot be read.
 func (e *execution) gone(ctx context.Context, s expand.Delete) error {
 	labels := map[string]string{e.observed.Grid.Key: s.Value}
 	maps.Copy(labels, s.Others)
@@ -79,7 +79,8 @@ func (e *execution) gone(ctx context.Context, s expand.Delete) error {
 	return nil
 }
 
-// spend writes into status.removals what the following deletions take from the budget.
+// spend writes into status.removals what the following deletions take from the budget. It
+// returns an error also if the API server has an old CRD that drops the field.
 func (e *execution) spend(ctx context.Context, s expand.Spend) error {
 	g := e.observed.Grid
 	removals := expand.Removals(e.observed.Status, s.Count, e.observed.Now)

@@ -27,8 +27,9 @@ type retryGroup struct {
 	forbidden bool // a change of anything in the Grid may end it
 }
 
-// refuse notes that a child was refused with a text. If it was tried with another one, that text
-// may be new each time, as with the number of a request, so the pauses go on to grow.
+// refuse notes that a child was refused with a text. If it was tried with another one, that
+// text may be new each time, as with the number of a request, so the pauses go on to grow.
+// forbidden and rights say why: see retryGroup.
 func (r *retries) refuse(child, text string, forbidden, rights bool, now time.Time) {
 	pause := r.endTry(child)
 	r.texts[child] = text
@@ -50,7 +51,7 @@ func (r *retries) endTry(child string) (longest time.Duration) {
 	return longest
 }
 
-// wait begins a pause, which is within the bounds of the group.
+// wait begins a pause at now, of this length within the bounds of the group.
 func (g *retryGroup) wait(pause time.Duration, now time.Time) {
 	first, last := refusedDelay, refusedDelayMax
 	if g.rights {
@@ -69,8 +70,8 @@ func (r *retries) endPauses() {
 	}
 }
 
-// due returns the children to try now. blocked is expand.Plan's: a child that is not in it is
-// forgotten, and one that would not be applied now is passed over.
+// due returns the children to try now, one for each text, and doubles their pause. blocked is
+// expand.Plan's: it forgets a child that is not in it, and passes over those that are false.
 func (r *retries) due(blocked map[string]bool, now time.Time) (children []string) {
 	maps.DeleteFunc(r.texts, func(child, _ string) bool { _, found := blocked[child]; return !found })
 	for text, g := range r.groups {
@@ -105,7 +106,7 @@ func (r *retries) children(text string) (children []string) {
 	return children
 }
 
-// after returns the first of sorted children behind last, or the first of all.
+// after returns the first of sorted children behind last, or the first of all; one must exist.
 func after(last string, children []string) string {
 	i, found := slices.BinarySearch(children, last)
 	if found {
@@ -114,8 +115,8 @@ func after(last string, children []string) string {
 	return children[i%len(children)]
 }
 
-// take notes that the API server has taken a child, and returns the others that were refused as it
-// was.
+// take notes that the API server has accepted a child, and returns the others that were refused
+// with the same text. All of them are forgotten.
 func (r *retries) take(child string) (others []string) {
 	var taken []string
 	for text, g := range r.groups {
@@ -134,7 +135,7 @@ func (r *retries) take(child string) (others []string) {
 	return others
 }
 
-// wait returns how long the shortest pause still lasts; 0 if nothing is refused.
+// wait returns how long the shortest pause still lasts, at least 1 ns; 0 if nothing is refused.
 func (r *retries) wait(now time.Time) (shortest time.Duration) {
 	for _, g := range r.groups {
 		shortest = retry.Earlier(shortest, max(g.next.Sub(now), time.Nanosecond))
@@ -142,7 +143,7 @@ func (r *retries) wait(now time.Time) (shortest time.Duration) {
 	return shortest
 }
 
-// see notes the version of a Grid, and ends pauses if it is another one.
+// see notes the version of a Grid. If it differs from the one before, it calls endPauses.
 func (r *remembered) see(version string) {
 	if r.version != version {
 		r.retries.endPauses()

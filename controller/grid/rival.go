@@ -38,8 +38,8 @@ func (e *execution) owners(ctx context.Context, s expand.Apply) *fieldOwners {
 	return found
 }
 
-// repaired records a repair, with e.mu held. before is what owners returned before it. after is
-// what we own after it, "" if other clients wrote the child each time.
+// repaired records a repair, and no other apply, with e.mu held. before is what owners returned
+// before it. after is what we own after it, "" if other clients wrote the child each time.
 func (e *execution) repaired(ctx context.Context, s expand.Apply, before *fieldOwners, after string) {
 	if !s.Repair {
 		return

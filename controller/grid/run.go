@@ -12,10 +12,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// run executes steps. A step that fails does not stop the others. The deletion of the Grid does: an
-// apply would return children to the Grid that the garbage collector has just orphaned, and would
-// then delete. And no child is created while no loss can be written down: it would look older than
-// the first loss.
+// run begins steps for executionTimeout, and returns their errors joined. A step that fails
+// does not stop the others, but after a failed Spend its deletions are left out. The deletion
+// of the Grid stops all: an apply would return children to the Grid that the garbage collector
+// has just orphaned, and would then delete. And no child is created while no loss can be
+// written down: it would look older than the first loss.
 func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 	e.until = e.now().Add(executionTimeout)
 	var errs []error
@@ -45,7 +46,8 @@ func (e *execution) run(ctx context.Context, steps []expand.Step) error {
 	return errors.Join(errs...)
 }
 
-// over reports whether no other step may begin.
+// over reports whether no other step may begin: the Grid is going, or the time is over. In the
+// second case it requests another reconcile.
 func (e *execution) over(ctx context.Context) bool {
 	if _, err := e.ask(ctx, e.client); errors.Is(err, errGoing) {
 		return true // what is left to do is seen to by whoever deletes it
@@ -85,7 +87,8 @@ func added(s expand.Step) string {
 	}
 }
 
-// add executes additions, those of one child one after the other, and returns their errors.
+// add executes additions, those of one child in their order, and waits for all. It returns an
+// error or nil for each child. If unmarked is true, it creates no child.
 func (e *execution) add(ctx context.Context, steps []expand.Step, unmarked bool) []error {
 	var children [][]expand.Step
 	index := map[string]int{}

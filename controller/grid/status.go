@@ -32,9 +32,9 @@ func (r *reconciler) lastStatus(o client.Object, known *remembered) any {
 	return r.kind.written(o)
 }
 
-// tell derives the status from the observed state after the steps, sends the Events, and writes the
-// status. Events and metrics do not wait for that: an API server that refuses a status is what they
-// have to report. again is after how long the status is to be written, 0 if it is written.
+// tell derives the status from the observed state after the steps, sends the Events, and writes
+// the status if it differs. Events and metrics do not wait for that: they report an API server
+// that refuses it. again is after how long it is to be written; 0: it need not be.
 func (e *execution) tell(ctx context.Context) (again time.Duration, err error) {
 	status := e.kind.status(*e.observed)
 	now := e.kind.common(status)
@@ -50,8 +50,8 @@ func (e *execution) tell(ctx context.Context) (again time.Duration, err error) {
 	return 0, e.writeStatus(ctx, status)
 }
 
-// announce sends the Events. They are about what has changed since the last status that was
-// announced, or, after a restart, since the last one that was written.
+// announce sends the Events of the steps, and those about what has changed since the last
+// status that was announced, or, after a restart, since the last one that was written.
 func (e *execution) announce(last, now v1.WorkloadGridStatus) {
 	if e.known.announced != nil {
 		last = *e.known.announced
@@ -97,7 +97,7 @@ const (
 	sizeWithSecond = 100_000
 )
 
-// wrote begins the pause after a write of a number of bytes.
+// wrote begins the pause after a write of size bytes. Below sizeWithPause there is none.
 func (p *pause) wrote(size int, now time.Time) {
 	*p = pause{from: now}
 	if size >= sizeWithPause {
@@ -133,7 +133,7 @@ func sameStates(a, b map[string]v1.State) bool {
 	return maps.EqualFunc(a, b, func(x, y v1.State) bool { return bytes.Equal(x.JSON, y.JSON) })
 }
 
-// sameJSON compares JSON values, because the order of fields in states is not ours.
+// sameJSON reports whether two values are the same JSON, in which fields may have any order.
 func sameJSON(a, b any) (bool, error) {
 	var values [2]any
 	for i, v := range []any{a, b} {
@@ -153,8 +153,8 @@ func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// tellIdle writes the condition of a Grid that another cluster expands, by server-side apply: the
-// other conditions, and the rest of the status, are not ours.
+// tellIdle writes expand.IdleCondition of a Grid that another cluster expands, if there is one,
+// by server-side apply: the other conditions, and the rest of the status, are not ours.
 func (r *reconciler) tellIdle(ctx context.Context, o client.Object) error {
 	g := r.kind.read(o)
 	condition := expand.IdleCondition(g, r.kind.common(r.kind.written(o)).Conditions, r.now())

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// takeOver makes the fields of predecessors ours, and changes nothing else of the child. Ownership
-// is written as a whole, so the child is read live, and written only if it has not been written
-// since.
+// takeOver makes the fields of predecessors ours, and changes nothing else of the child.
+// Ownership is written as a whole, so the child is read live, and the write is a conflict if
+// another one came between.
 func (e *execution) takeOver(ctx context.Context, s expand.Apply) error {
 	o, err := e.standsLive(ctx, s)
 	if err != nil {
@@ -38,9 +38,9 @@ func (e *execution) takeOver(ctx context.Context, s expand.Apply) error {
 	return err
 }
 
-// wished returns the object to apply. It has SuperEdge's label in the Pod template if that
-// leaves the template unchanged, so that no Pod is replaced. Only the API server knows its
-// defaults, so a dry run finds that out.
+// wished returns the object to apply. If s has a TemplateHash, it has SuperEdge's label in the
+// Pod template if that leaves the template unchanged, so that no Pod is replaced. Only the API
+// server knows its defaults, so a live read and a dry run find that out.
 func (e *execution) wished(ctx context.Context, s expand.Apply) (*unstructured.Unstructured, error) {
 	o := expand.WithFingerprint(s.Child, s.Fingerprint).DeepCopy()
 	o.SetUID(s.UID)
@@ -64,7 +64,7 @@ func (e *execution) wished(ctx context.Context, s expand.Apply) (*unstructured.U
 	}
 }
 
-// standsLive reads the whole child, which must be the one that the step is about.
+// standsLive reads the whole child live. The error is errChanged if it has another UID than s.
 func (e *execution) standsLive(ctx context.Context, s expand.Apply) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(e.kind.name.Child())

@@ -21,8 +21,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// wishes lets changes of a Grid's metadata and spec pass, but not those of the status, which only
-// we write.
+// wishes returns a filter that lets changes of a Grid's metadata and spec pass, but not those
+// of the status, which only we write.
 func wishes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return wishVersion(e.ObjectOld) != wishVersion(e.ObjectNew)
@@ -38,8 +38,8 @@ func wishVersion(o client.Object) string {
 
 type changeHandler[T client.Object] = handler.TypedFuncs[T, reconcile.Request]
 
-// onChange calls do with an object before and after each change. One of the two is empty if the
-// object is new or gone. At the start nothing is called: every Grid is reconciled then anyway.
+// onChange returns a handler that calls do with an object before and after each change: one is
+// empty if the object is new or gone. It skips the start, when every Grid is reconciled anyway.
 func onChange[T client.Object](empty T, do func(ctx context.Context, q queue, old, new T)) changeHandler[T] {
 	return changeHandler[T]{
 		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) {
@@ -56,7 +56,7 @@ func onChange[T client.Object](empty T, do func(ctx context.Context, q queue, ol
 	}
 }
 
-// onChild wakes the Grids that own an object, owned it, or want its name.
+// onChild returns a handler that wakes Grids that own an object, owned it, or want its name.
 func (r *reconciler) onChild() changeHandler[child] {
 	return onChange(r.kind.newChild(), func(_ context.Context, q queue, old, new child) {
 		if old.GetResourceVersion() == new.GetResourceVersion() {
@@ -76,7 +76,7 @@ func (r *reconciler) onChild() changeHandler[child] {
 	})
 }
 
-// onNode calls do with the keys that a change of a Node concerns, if there are any.
+// onNode returns a handler that calls do with the keys, if any, that a Node's change concerns.
 func onNode(
 	concerns func(old, new *corev1.Node) []string, do func(ctx context.Context, node string, keys []string, q queue),
 ) changeHandler[*corev1.Node] {
@@ -125,7 +125,7 @@ func (r *reconciler) wakeByKey(ctx context.Context, _ string, keys []string, q q
 	}
 }
 
-// byKeys returns the Grids of a kind that form units by one of some keys.
+// byKeys returns the Grids of a kind that form units by one of some keys, found with findGrids.
 func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) (found []types.NamespacedName) {
 	for _, key := range keys {
 		found = append(found, findGrids(ctx, c, k, client.MatchingFields{indexKey: key}, "key "+key, "missed a change of a Node")...)
@@ -133,8 +133,8 @@ func byKeys(ctx context.Context, c client.Reader, k kind, keys []string) (found 
 	return found
 }
 
-// findGrids returns the Grids of a kind that an index of the cache has. If it cannot, the log
-// says by what they were listed, and what was missed.
+// findGrids returns the Grids of a kind that an index of the cache has. If it cannot, it
+// returns none, and logs by what they were listed, and what was missed.
 func findGrids(ctx context.Context, c client.Reader, k kind, index client.MatchingFields, by, missed string) (found []types.NamespacedName) {
 	grids := k.newGrids()
 	err := c.List(ctx, grids, index, client.UnsafeDisableDeepCopy)
@@ -150,7 +150,7 @@ func findGrids(ctx context.Context, c client.Reader, k kind, index client.Matchi
 	return found
 }
 
-// wakeForPods queues a Node whose Pods may be misplaced now.
+// wakeForPods queues a Node, for its Pods, if any Grid forms units by one of the keys.
 func (m *misplaced) wakeForPods(ctx context.Context, node string, keys []string, q queue) {
 	for _, w := range m.of {
 		if len(byKeys(ctx, m.client, w.kind, keys)) > 0 {

@@ -43,10 +43,11 @@ func WithFingerprint(c Child, print string) *unstructured.Unstructured {
 	return o
 }
 
-// recognise finds out what an earlier controller has last applied to the unit's child. The
-// fingerprint on it counts if we own exactly the fields that an apply of the desired child makes
-// ours, the fingerprint among them: another writer that changes or removes one takes it. If not, as
-// when a webhook has changed what was applied, the result is zero, and the child is applied once.
+// recognise returns what an earlier controller has last applied to the unit's child, by the
+// fingerprint on it. If it is not the desired child's, Owned is "". If it is, it counts only if
+// we own exactly the fields that an apply makes ours, the fingerprint among them: another
+// writer that changes or removes one takes it. If not, as when a webhook has changed what was
+// applied, the result is zero, and the child is applied once.
 func (u *unit) recognise() Applied {
 	print := u.live.Fingerprint
 	switch {
@@ -62,7 +63,7 @@ func (u *unit) recognise() Applied {
 }
 
 // ownsExactly reports whether a fieldsV1 has the fields that an apply of a child with its
-// fingerprint makes ours, and no others.
+// fingerprint makes ours, and no others. The label templateHash may be among them, "" for none.
 func ownsExactly(fieldsV1 string, c Child, print, templateHash string) bool {
 	owned := fieldSet(fieldsV1)
 	o := WithFingerprint(c, print)
@@ -81,8 +82,8 @@ func ownsExactly(fieldsV1 string, c Child, print, templateHash string) bool {
 	return all && n == owned.Size()
 }
 
-// fieldsIn counts the fields of a set that an apply of an object makes ours, and reports whether
-// none is missing. Which lists are sets or maps is not in the object. It is in the set.
+// fieldsIn counts the fields of a set that an apply of an object makes ours, and reports
+// whether none is missing. Which lists are sets or maps is not in the object. It is in the set.
 func fieldsIn(owned *fieldpath.Set, object map[string]any) (int, bool) {
 	n := 0
 	for name, v := range object {
@@ -95,8 +96,8 @@ func fieldsIn(owned *fieldpath.Set, object map[string]any) (int, bool) {
 	return n, true
 }
 
-// fieldsOfItems counts the fields of a list, like fieldsIn. Each item of the list is a field of
-// its own.
+// fieldsOfItems counts the fields of a set that an apply of a list makes ours, and reports
+// whether none is missing, like fieldsIn. Each item of the list is a field of its own.
 func fieldsOfItems(owned *fieldpath.Set, list []any) (int, bool) {
 	n := 0
 	for _, item := range list {
@@ -113,8 +114,8 @@ func fieldsOfItems(owned *fieldpath.Set, list []any) (int, bool) {
 	return n, true
 }
 
-// fieldsAt counts the fields of one field or item, like fieldsIn. A field with nothing below it
-// in the set is owned as a whole.
+// fieldsAt counts the fields for the value v of one field or item e, like fieldsIn. A field
+// with nothing below it in the set is owned as a whole.
 func fieldsAt(owned *fieldpath.Set, e fieldpath.PathElement, v any) (int, bool) {
 	n := 0
 	if owned.Members.Has(e) {
@@ -147,8 +148,8 @@ func findItem(owned *fieldpath.Set, item any) (fieldpath.PathElement, bool) {
 	return fieldpath.PathElement{}, false
 }
 
-// hasKey reports whether an item of a list has a key. The API server sets what is missing of the
-// key, such as the protocol of a port, and that has no owner.
+// hasKey reports whether an item of a list has a key. A field of the key that the item lacks
+// counts as equal if below does not own it: the API server sets it, such as a port's protocol.
 func hasKey(item map[string]any, key value.FieldList, below *fieldpath.Set) bool {
 	for _, field := range key {
 		v, found := item[field.Name]

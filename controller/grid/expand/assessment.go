@@ -99,7 +99,7 @@ func (u *unit) keepReplicas(n int32) {
 	u.made = &made{child: u.Child}
 }
 
-// Returns, by name, the objects that are known to exist, from the caches and from live reads.
+// known returns the objects that exist, from the caches and from live reads, by name.
 func (a *assessment) known() map[string]*Live {
 	known := map[string]*Live{}
 	for name, l := range a.Occupants {
@@ -113,10 +113,10 @@ func (a *assessment) known() map[string]*Live {
 	return known
 }
 
-// sort finds the values of all units that are admitted. Lost units are included: the Grid controls
-// an object and its label says so, but no present unit wants its name. Other objects that the Grid
-// controls are strays. An object with a wanted name belongs to that unit whatever its labels are,
-// and gets its labels back.
+// sort returns the values of all units that are admitted, and sets a.admission and a.strays.
+// Lost units are included: the Grid controls an object and its label says so, but no present
+// unit wants its name. Other objects that the Grid controls are strays. An object with a wanted
+// name belongs to that unit whatever its labels are, and gets its labels back.
 func (a *assessment) sort(known map[string]*Live) []string {
 	var values []string
 	fresh := map[string][]string{} // the Nodes of values without a child
@@ -151,7 +151,8 @@ func (a *assessment) sort(known map[string]*Live) []string {
 	return values
 }
 
-// place finds the object that has the name of a unit's child, and what was last applied to it.
+// place sets in u the object that has its child's name, whose it is, what was last applied to
+// it, its repairs, and its misplaced Pods.
 func (a *assessment) place(u *unit, known map[string]*Live) {
 	u.applied, u.repairs = a.Applied[u.Name], a.Repairs[u.Name]
 	u.live = known[u.Name]
@@ -172,8 +173,8 @@ func (a *assessment) place(u *unit, known map[string]*Live) {
 	}
 }
 
-// setLosses decides for each unit without Nodes what becomes of its child. Whether deletions are
-// held, and how many there may be, depends on how many units there are.
+// setLosses decides for each unit without Nodes what becomes of its child, and sets its loss.
+// Whether deletions are held, and how many there may be, depends on how many units there are.
 func (a *assessment) setLosses() {
 	if a.Grid.Kind == ServiceGrid {
 		return

@@ -113,9 +113,9 @@ func service(g Grid, all *templates) Child {
 	return c
 }
 
-// control reports whether an annotation of a ServiceGrid is for us or for kubectl, and says nothing
-// about the Service. superedge.io/topology-policy is not one: the node daemon reads it on the
-// Service.
+// control reports whether an annotation of a ServiceGrid is for us or for kubectl, so that the
+// Service does not get it. superedge.io/topology-policy is not one: the node daemon reads it on
+// the Service.
 func control(name string) bool {
 	switch name {
 	case corev1.LastAppliedConfigAnnotation, v1.AnnotationGrid, v1.AnnotationKey, v1.AnnotationValue, v1.AnnotationLostAt,
@@ -126,8 +126,8 @@ func control(name string) bool {
 	return false
 }
 
-// selectsUnit reports whether a child's selector holds its unit. The selector of a child that
-// exists is immutable, so it keeps the form that it has; the opt-in is for those that are made.
+// selectsUnit reports whether a child's selector holds its unit. That of an existing child is
+// immutable, so it keeps its form. If live is nil, the annotation unit-selector decides.
 func (g Grid) selectsUnit(live *Live) bool {
 	if live != nil {
 		_, found := live.Selects.Lookup(v1.LabelUnit)

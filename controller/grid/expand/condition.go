@@ -72,7 +72,8 @@ func (t tally) all() (n int) {
 	return n
 }
 
-// plus returns t plus the numbers of others, which are units without rows.
+// plus returns t with the numbers of others added, phase by phase. The units of others have no
+// rows in the status, so the names and failures stay those of t.
 func (t tally) plus(others tally) tally {
 	for i, g := range t.groups() {
 		g.n += others.groups()[i].n
@@ -80,7 +81,7 @@ func (t tally) plus(others tally) tally {
 	return t
 }
 
-// minus returns t minus the numbers of others, without names.
+// minus returns t minus the numbers of others, phase by phase, without names.
 func (t tally) minus(others tally) tally {
 	for i, g := range t.groups() {
 		*g = group{n: g.n - others.groups()[i].n}
@@ -124,9 +125,9 @@ func (a *assessment) conditions(own, t tally, d distribution) []metav1.Condition
 	}, d)
 }
 
-// addKstatus adds the condition of kstatus that is true, if one is. What is not ready has failed if
-// something is wrong with it, and is in progress if it changes. It is neither while it waits for
-// Nodes: kstatus reads condition Ready then.
+// addKstatus adds the condition of kstatus that is true, Stalled or Reconciling, if one is.
+// What is not ready has failed if something is wrong with it, and is in progress if it changes.
+// It is neither while it waits for Nodes: kstatus reads condition Ready then.
 func addKstatus(verdicts map[string]verdict) {
 	ready, degraded, progressing := verdicts[v1.ConditionReady], verdicts[v1.ConditionDegraded], verdicts[v1.ConditionProgressing]
 	switch {
@@ -234,8 +235,8 @@ func (a *assessment) serviceConditions(row v1.UnitStatus, d distribution) []meta
 	return a.dated(verdicts, d)
 }
 
-// dated returns conditions, in a fixed order. Each has the time at which its status last
-// changed.
+// dated returns the verdicts as conditions, in a fixed order, with those of kstatus and
+// federation added. Each has the time at which its status last changed.
 func (a *assessment) dated(verdicts map[string]verdict, d distribution) []metav1.Condition {
 	addKstatus(verdicts)
 	if v := d.withdrawing(a.Grid); v != nil {
@@ -282,7 +283,7 @@ func listed(names []string) string { return listedUpTo(names, listedMax) }
 
 func listedUpTo(names []string, limit int) string { return namesOf(names, len(names), limit) }
 
-// namesOf lists the first of some names and says how many more there are.
+// namesOf lists the first names, at most limit, and says how many more of all there are.
 func namesOf(names []string, all, limit int) string {
 	shown := names[:min(len(names), limit)]
 	text := strings.Join(shown, ", ")

@@ -46,7 +46,7 @@ func (d distribution) rows() (rows []v1.UnitStatus) {
 	return rows
 }
 
-// extra returns how many units the members have beside their rows.
+// extra returns how many units the members have beside their rows, by phase.
 func (d distribution) extra() (t tally) {
 	for i := range d.members {
 		t = t.plus(d.members[i].extra)
@@ -61,7 +61,8 @@ func (d distribution) unitNumber() (n int) {
 	return n
 }
 
-// status adds the clusters to a status, and returns how many bytes of JSON they take.
+// status adds the clusters of a distributed Grid to a status, and returns how many bytes of
+// JSON they take. For another Grid it does nothing.
 func (d distribution) status(s *v1.GridStatus) (size int) {
 	if !d.distributed {
 		return 0
@@ -126,9 +127,9 @@ func (d distribution) say(s standing, what string) string {
 	return fmt.Sprintf("%d of %d clusters %s: %s", len(names), len(d.members), what, listedUpTo(names, clusterNamesMax))
 }
 
-// judge returns the conditions about the units of all clusters, with what is known of the
-// clusters added. The Grid is ready only if it is in all clusters what it is here. A silent
-// cluster has not failed: a site that is cut off is silent.
+// judge returns the same three conditions about the units of all clusters, with what is known
+// of the clusters added. The Grid is ready only if it is in all clusters what it is here. A
+// silent cluster has not failed: a site that is cut off is silent.
 func (d distribution) judge(ready, progressing, degraded verdict) (verdict, verdict, verdict) {
 	if failed := d.say(standsFailed, "failed"); failed != "" {
 		failed += "; " + d.explained()

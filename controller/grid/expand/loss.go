@@ -75,6 +75,7 @@ func (a *assessment) lossOf(u *unit) *loss {
 }
 
 // isDue reports whether the child of a lost unit may be deleted now, as far as its grace goes.
+// second is now as the method second rounds it: a new loss with a grace of 0 is due then.
 func (l *loss) isDue(now, second time.Time) bool {
 	return !l.due.IsZero() && (!now.Before(l.due) || l.due.Equal(second) && l.since.IsZero())
 }
@@ -144,7 +145,8 @@ type grace struct {
 	never string // why it is never; "" if it is after
 }
 
-// annotatedGrace reads the annotation of a Grid or a child. An unreadable value means never.
+// annotatedGrace reads the annotation of a Grid or a child, whose kind is of. An unreadable
+// value means never. If found is false, nothing is set.
 func annotatedGrace(text string, found bool, of string) grace {
 	if !found {
 		return grace{}

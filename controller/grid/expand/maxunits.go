@@ -20,8 +20,8 @@ type limit struct {
 	withheld int    // children that are not created for that
 }
 
-// setLimit finds the units whose children are not created. A child that existed is not a new one,
-// because it was replaced or another client has deleted it: it is created while there is room.
+// setLimit sets the limit, and withheld of the units whose children are not created. A child
+// that existed is not a new one: it is created while there is room. A ServiceGrid has no limit.
 func (a *assessment) setLimit() {
 	if a.Grid.Kind == ServiceGrid {
 		return

@@ -97,7 +97,7 @@ func readMember(k Kind, m Member) outcome {
 }
 
 // rowsOf returns the rows that a cluster reports, at most one for each value. Rows without a
-// valid value are left out; texts and numbers are bounded.
+// valid value are left out, an unknown phase becomes Failed, and texts and numbers are bounded.
 func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 	reported = reported[:min(len(reported), rowsMax)]
 	rows, seen := make([]v1.UnitStatus, 0, len(reported)), make(map[string]bool, len(reported))
@@ -126,8 +126,8 @@ func rowsOf(cluster string, reported []v1.UnitStatus) []v1.UnitStatus {
 	return rows
 }
 
-// reasonOf returns the reason of a row that a cluster reports, if it is one that rows have. Each
-// other one would be an Event.
+// reasonOf returns the reason of a row that a cluster reports, if it is one that rows have,
+// else ReasonOther: each other one would be an Event.
 func reasonOf(reported string) string {
 	switch reported {
 	case "", "Deleting", "Creating", "Applying", "RollingOut",

@@ -55,7 +55,7 @@ func sameWish(a, b Grid) bool {
 }
 
 // workload returns the child that the function workload makes. It reuses the child made before,
-// unless the two traits of the existing child have changed.
+// unless selectsUnit or unmarked of the existing child has changed.
 func (m *Memo) workload(g Grid, all *templates, value string, live *Live) *made {
 	selects, unmarked := g.selectsUnit(live), live.unmarked()
 	if known := m.made[value]; known != nil && known.selects == selects && known.unmarked == unmarked {

@@ -43,9 +43,9 @@ func (a *assessment) placesNow() places {
 	return p
 }
 
-// takePlaces gives the places that are left to the units that were lost first, and lets the others
-// wait. A unit waits from the end of its grace, whether or not this controller has watched for long
-// enough, so that a new leader does not report another state for a while.
+// takePlaces gives the places that are left to the units that were lost first, and lets the
+// others wait: it sets a.places and the losses. A unit waits from the end of its grace, whether
+// or not this controller has watched for long enough, so that a new leader reports the same.
 func (a *assessment) takePlaces() {
 	var due []*unit
 	for _, u := range a.units {
@@ -161,7 +161,7 @@ func Removals(s v1.WorkloadGridStatus, n int, now time.Time) []v1.Removal {
 	return removals
 }
 
-// spendFirst puts a Spend before the deletions that need a place in the budget.
+// spendFirst puts a Spend before all steps if any is a Delete that needs a place in the budget.
 func spendFirst(steps []Step) []Step {
 	n := 0
 	for _, s := range steps {

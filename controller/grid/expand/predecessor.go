@@ -40,9 +40,9 @@ func IsPredecessor(manager, fieldsV1 string) bool {
 	return labels["f:"+v1.LabelSelector] != nil && labels["f:"+v1.LabelKey] != nil
 }
 
-// unmarked reports whether the child is as SuperEdge made it, without the annotation of its value.
-// Its nodeSelector has the value. It gets the annotation when its Pod template changes, because any
-// change of a Deployment's annotations creates a new generation.
+// unmarked reports whether the child exists and is as SuperEdge made it, without the annotation
+// of its value. Its nodeSelector has the value. It gets the annotation when its Pod template
+// changes, because any change of a Deployment's annotations creates a new generation.
 func (l *Live) unmarked() bool {
 	return l != nil && l.TemplateHash != "" && l.Annotations.Get(v1.AnnotationValue) == ""
 }

@@ -117,7 +117,7 @@ func withoutHash(text string) string {
 	return text
 }
 
-// Units names the first units.
+// Units names the first units, and says how many more there are.
 func (f Failure) Units() string { return listedUpTo(f.Values, failureUnitsMax) }
 
 // explained returns what is wrong, for a condition: the first failures, and how many others

@@ -43,7 +43,8 @@ func OtherKeys(observed Observed) []string {
 	return keys[:min(len(keys), otherKeysMax)]
 }
 
-// serviceKey returns the key that a ServiceGrid's Service was made for; "" without a Service.
+// serviceKey returns the key that a ServiceGrid's Service was made for; "" without a Service,
+// or if we own neither its annotation nor its label that says so.
 func (o Observed) serviceKey() string {
 	for i := range o.Children {
 		l := &o.Children[i]
@@ -128,7 +129,7 @@ func (a *assessment) firstLoss() (first time.Time) {
 	return first
 }
 
-// wasThere reports whether a child is older than the first loss. A child that came with or after it
+// wasThere reports whether a child is older than the first loss, if there is one. A later child
 // may have come in the place of one that is lost, so it does not make the loss a smaller part.
 func wasThere(l *Live, first time.Time) bool {
 	return first.IsZero() || l.Created.Before(first.Add(-firstLossGrace))

@@ -17,8 +17,8 @@ type replacements struct {
 	blocker *unit // the unit that must be ready first
 }
 
-// nextReplacement returns which child is replaced now, and which unit must be ready first. This
-// looks at all units, so the result is kept.
+// nextReplacement returns which child is replaced now, or which unit must be ready before any
+// is. Both may be nil. This looks at all units, so the result is kept.
 func (a *assessment) nextReplacement() replacements {
 	if a.replacing == nil {
 		found := replacements{}

@@ -50,7 +50,7 @@ func fieldSet(fieldsV1 string) *fieldpath.Set {
 	return s
 }
 
-// fieldList returns the first fields of a set, separated by commas.
+// fieldList returns the first fields of a set, separated by commas, and "…" if there are more.
 func fieldList(s *fieldpath.Set) string {
 	var paths []string
 	s.Iterate(func(p fieldpath.Path) { // cannot be ended early
@@ -64,7 +64,7 @@ func fieldList(s *fieldpath.Set) string {
 	return strings.Join(paths, ", ")
 }
 
-// cut shortens a text to so many bytes, at a character.
+// cut shortens a text to at most so many bytes, between characters, with "…" at its end.
 func cut(text string, bytes int) string {
 	const end = "…"
 	if len(text) <= bytes {

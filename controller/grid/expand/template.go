@@ -73,9 +73,9 @@ func (g Grid) usedTemplates() map[string]bool {
 	return used
 }
 
-// prunable returns the unused templates that are to be removed: those that were not removed
-// before. A template that comes back is kept by another writer, and removing it again would
-// never end. So no more are removed than the status has room to name.
+// prunable returns the unused templates that are to be removed: with autoDeleteUnusedTemplate,
+// those that were not removed before. A template that comes back is kept by another writer, and
+// removing it again would never end. So no more are removed than the status has room to name.
 func (a *assessment) prunable() []string {
 	if !a.Grid.AutoPrune {
 		return nil
@@ -93,7 +93,8 @@ func (a *assessment) prunable() []string {
 	})
 }
 
-// returnedTemplates returns the unused templates that were removed and exist again.
+// returnedTemplates returns the unused templates that were removed and exist again; none
+// without autoDeleteUnusedTemplate.
 func (a *assessment) returnedTemplates() []string {
 	if !a.Grid.AutoPrune {
 		return nil
@@ -103,9 +104,9 @@ func (a *assessment) returnedTemplates() []string {
 	})
 }
 
-// prunedTemplates returns the templates that were removed. They are in the status, so that a
-// restart does not remove them again. A template that a unit uses again belongs to the user, and
-// may be removed again later.
+// prunedTemplates returns the templates that were removed, sorted; none without
+// autoDeleteUnusedTemplate. They are in the status, so that a restart does not remove them
+// again. A template that a unit uses again belongs to the user, and may be removed again later.
 func (a *assessment) prunedTemplates() []string {
 	if !a.Grid.AutoPrune {
 		return nil
