@@ -214,6 +214,15 @@ func (r *running) taints(node, want string) {
 	})
 }
 
+// noAnnotations waits until a Node has none: that of our taints goes after the last of these.
+func (r *running) noAnnotations(node string) {
+	r.t.Helper()
+	wait.Until(r.t, "annotations of Node "+node, func() error {
+		got := r.get(node).Annotations
+		return wait.Check(len(got) == 0, "%v are left", got)
+	})
+}
+
 func unlike(got, want string) error {
 	return wait.Check(got == want, "got %q, want %q", got, want)
 }

@@ -49,9 +49,7 @@ func TestShared(t *testing.T) {
 	r.kubectl("", "delete", "nodeunit", "two")
 	r.labels("n", "admin=x")
 	r.taints("n", "k=admin:NoExecute node.kubernetes.io/unreachable:NoExecute")
-	if got := r.get("n").Annotations; len(got) != 0 {
-		t.Errorf("annotations are left over: %v", got)
-	}
+	r.noAnnotations("n")
 }
 
 // TestRest: S-03 and S-05, what is there is not written again, whatever happens to Nodes besides; one Node that joins costs
@@ -203,9 +201,7 @@ func TestRestart(t *testing.T) {
 	stop = r.start(nil)
 	r.labels("n", "admin=x stays=nodeunits.superedge.io x=y")
 	r.taints("n", "k:NoExecute")
-	if got := r.get("n").Annotations; len(got) != 0 {
-		t.Errorf("annotations are left over: %v", got)
-	}
+	r.noAnnotations("n")
 	r.sync("between")
 	stop()
 	r.taken()
