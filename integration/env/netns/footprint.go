@@ -20,8 +20,10 @@ func Footprint(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, file := range children {
-		if content, err := os.ReadFile(file); err == nil && len(content) > 0 {
-			fmt.Fprintln(&b, "children:", string(content))
+		content, _ := os.ReadFile(file) // the thread may have ended
+		for _, pid := range strings.Fields(string(content)) {
+			command, _ := os.ReadFile("/proc/" + pid + "/cmdline") // empty: it has ended, and nothing has waited for it
+			fmt.Fprintf(&b, "child: %s %q\n", pid, command)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
