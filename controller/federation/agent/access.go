@@ -43,16 +43,16 @@ func newAccess(ctx context.Context, config *rest.Config, options cache.Options) 
 	return Access{Cache: c.GetCache(), Client: c.GetClient(), Live: c.GetAPIReader()}, nil
 }
 
-// boundedMapper asks an API server what it serves. A context does not end that, so its requests
-// have a timeout, which those of watches cannot have.
+// boundedMapper returns a mapper that asks an API server what it serves. A context does not end
+// that, so its requests have a timeout, which those of watches cannot have.
 func boundedMapper(config *rest.Config, shared *http.Client) (meta.RESTMapper, error) {
 	own := *shared
 	own.Timeout = requestTimeout
 	return apiutil.NewDynamicRESTMapper(config, &own)
 }
 
-// slimGrids reduces the Grids of another cluster, which may have any number of its own, as they are
-// cached. Of these is kept what tells whose they are.
+// slimGrids returns a transform for a cache. Of Grids that are not from the hub with this UID,
+// it keeps only what tells whose they are: a cluster may have any number of its own.
 func slimGrids(hub string) func(any) (any, error) {
 	bare := func(m *metav1.ObjectMeta) bool {
 		m.ManagedFields = nil

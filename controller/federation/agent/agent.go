@@ -105,7 +105,7 @@ func (a *Agent) Run(ctx context.Context) {
 	}
 }
 
-// tell logs an error when it changes.
+// tell logs an error when it changes; nil after an error: that the agent works again.
 func (a *Agent) tell(err error) {
 	text := ""
 	if err != nil {
@@ -144,7 +144,7 @@ func (a *Agent) wait(ctx context.Context, longest time.Duration) bool {
 	}
 }
 
-// round observes, decides and executes once. again is when to come back though nothing changes.
+// round observes, decides and executes once. again is after how long to do so without a change.
 func (a *Agent) round(ctx context.Context) (again time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
 	defer cancel()

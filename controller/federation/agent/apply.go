@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apply makes the copies and Flux's objects what the delivery says. One set does not wait for
-// another.
+// apply makes the copies and Flux's objects what the delivery says. One set's error does not
+// keep it from the others.
 func (a *Agent) apply(ctx context.Context, d delivery.Delivery) error {
 	var errs []error
 	for _, set := range slices.Sorted(maps.Keys(d.Apply)) {
@@ -43,7 +43,8 @@ func (a *Agent) apply(ctx context.Context, d delivery.Delivery) error {
 	return errors.Join(errs...)
 }
 
-// applySet writes first the copy, then where it is served, then what Flux is to do with it.
+// applySet writes first the copy, then where it is served, then what Flux is to do with it. The
+// error is errWait while an earlier Kustomization of the set is being deleted.
 func (a *Agent) applySet(ctx context.Context, set string, objects []delivery.Object, suspend bool) error {
 	doing := "applying the Grids of the hub's namespace " + set
 	old, err := a.copyOf(ctx, set)
@@ -73,7 +74,7 @@ func (a *Agent) copyOf(ctx context.Context, set string) (*v1alpha1.GridBundle, e
 	return old, wrap("reading the copy", err)
 }
 
-// copySet writes the copy of a set if it differs from the old one, and returns it.
+// copySet writes a set's copy if it differs from old, which may be nil, and returns its spec.
 func (a *Agent) copySet(ctx context.Context, set string, old *v1alpha1.GridBundle, objects []delivery.Object) (v1alpha1.GridBundleSpec, error) {
 	revision, files, grids := pack(objects)
 	if old != nil && old.Annotations[v1alpha1.AnnotationRevision] == revision && archive.Digest(old.Spec.Archive) == old.Spec.Digest {
@@ -129,7 +130,7 @@ func (a *Agent) describeArtifact(ctx context.Context, set string, spec v1alpha1.
 	return wrap("writing the status of the ExternalArtifact", err)
 }
 
-// describeKustomization writes what Flux is to apply, unless that is written already.
+// describeKustomization writes what Flux is to apply, or returns errWait: see applySet.
 func (a *Agent) describeKustomization(ctx context.Context, set string, suspend bool) error {
 	want := kustomization(a.Namespace, set, suspend, a.KubeConfig)
 	now, err := a.find(ctx, kustomizationKind(), set)
@@ -175,8 +176,9 @@ const (
 	removalStopped = "stopped"
 )
 
-// removeSet ends what Flux does with a set: with the policy Delete its objects go too. The copy
-// goes last, so that what is not finished is found again.
+// removeSet does the next step to end what Flux does with a set: with the policy Delete its
+// objects go too. It does not wait: nil may mean that the Kustomization is being deleted. The
+// copy goes last, so that what is not finished is found again.
 func (a *Agent) removeSet(ctx context.Context, set, policy string) error {
 	doing := "removing what was applied of the hub's namespace " + set
 	if policy == policyDelete {
@@ -206,8 +208,8 @@ func (a *Agent) removeSet(ctx context.Context, set, policy string) error {
 	return nil
 }
 
-// mark writes annotationRemoving of the copy; "" removes it. A removal that was stopped does not
-// begin again before it has ended.
+// mark writes annotationRemoving of the copy, if there is one; "" removes it. A removal that
+// was stopped does not begin again before it has ended.
 func (a *Agent) mark(ctx context.Context, set, as string) error {
 	old, err := a.copyOf(ctx, set)
 	if err != nil || old == nil {
@@ -224,8 +226,8 @@ func (a *Agent) mark(ctx context.Context, set, as string) error {
 	return a.Engine.Client.Patch(ctx, old.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(Manager))
 }
 
-// stopRemoval suspends a Kustomization that is being deleted: Flux then lets it go and removes
-// nothing more.
+// stopRemoval marks the copy, and suspends a Kustomization that is being deleted: Flux then
+// lets it go and removes nothing more. If it is not being deleted, the mark goes again.
 func (a *Agent) stopRemoval(ctx context.Context, set string) error {
 	doing := "stopping the removal of what was applied of the hub's namespace " + set
 	if err := a.mark(ctx, set, removalStopped); err != nil {
@@ -250,7 +252,8 @@ func (a *Agent) stopRemoval(ctx context.Context, set string) error {
 	}
 }
 
-// revive applies what a removal has left, so that Flux knows it.
+// revive applies what a removal has left of the objects, as it reads live, so that Flux knows
+// it. If nothing is left, it removes the set.
 func (a *Agent) revive(ctx context.Context, set string, objects []delivery.Object, suspend bool) error {
 	doing := "applying what the removal has left of the hub's namespace " + set
 	var alive []delivery.Object
@@ -272,7 +275,7 @@ func (a *Agent) revive(ctx context.Context, set string, objects []delivery.Objec
 	return a.applySet(ctx, set, alive, suspend)
 }
 
-// removeKustomization deletes it with a policy. Its end is an event.
+// removeKustomization begins to delete it with a policy, also if it is suspended.
 func (a *Agent) removeKustomization(ctx context.Context, k *unstructured.Unstructured, policy string) error {
 	if k.GetDeletionTimestamp() != nil && text(k, "spec", "deletionPolicy") == policy {
 		return nil
@@ -297,7 +300,7 @@ func (a *Agent) find(ctx context.Context, kind schema.GroupVersionKind, set stri
 	return found, nil
 }
 
-// write applies an object as ours alone.
+// write applies an object without its status, server-side, and takes its fields from others.
 func (a *Agent) write(ctx context.Context, to client.Client, o client.Object) error {
 	u, is := o.(*unstructured.Unstructured)
 	if !is {

@@ -71,7 +71,8 @@ func (r *boundedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// count makes a handler that counts the objects of a cache.
+// count returns a handler that passes events on to next and counts the objects of the caches.
+// It calls exceeded for each new one above objectsMax.
 func (b *bound) count(next toolscache.ResourceEventHandler) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {

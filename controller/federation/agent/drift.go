@@ -85,7 +85,7 @@ func (d *drift) differs(o delivery.Object, live client.Object) bool {
 	return differs
 }
 
-// applied reports whether every field of the object that was sent has its value in the cluster.
+// applied reports whether all fields that were sent have their values, or cannot be read.
 func applied(live client.Object, sent []byte) bool {
 	text, err := json.Marshal(live)
 	if err != nil {
@@ -106,7 +106,8 @@ func decode(text []byte, into *map[string]any) error {
 	return d.Decode(into)
 }
 
-// repair asks Flux to look at the sets that have drifted, once each time.
+// repair asks Flux to look at the sets that have drifted, once for each difference, and at most
+// every repairPeriod. It leaves out those that Flux is still at.
 func (a *Agent) repair(ctx context.Context, d delivery.Delivery, grids map[delivery.Key]client.Object) error {
 	maps.DeleteFunc(a.drift.asked, func(set string, _ request) bool { return d.Apply[set] == nil })
 	maps.DeleteFunc(a.drift.seen, func(k delivery.Key, _ comparison) bool { return grids[k] == nil })
@@ -149,8 +150,8 @@ func (a *Agent) settled(ctx context.Context, set string, k *unstructured.Unstruc
 	return at == "" || text(k, "status", "lastHandledReconcileAt") == at
 }
 
-// asSent returns a Grid of the cluster as a hub sends one, so without what users have told Flux
-// there; nil if it cannot be written.
+// asSent returns a Grid of the cluster, as JSON, as a hub sends one, so without what users have
+// told Flux there; nil if it cannot be written.
 func asSent(kind string, g client.Object) []byte {
 	text, err := json.Marshal(g)
 	var fields map[string]any

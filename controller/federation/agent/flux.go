@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The kinds of Flux. Its types are modules with dependencies of their own, and few fields are
-// needed.
+// kustomizationKind returns a kind of Flux. Flux's types are modules with dependencies of their
+// own, and few fields are needed.
 func kustomizationKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
 }
@@ -30,8 +30,8 @@ const (
 	policyDelete = "Delete"
 )
 
-// copyName names in the engine's namespace, by the namespace of the Grids on the hub. A
-// namespace has no dot in its name, so a copy is never taken for a bundle of the hub.
+// copyName returns the name of a set's copy. The set is a namespace of the hub, which has no
+// dot in its name, so a copy is never taken for a bundle of the hub.
 func copyName(set string) string { return set + ".applied" }
 
 // fluxName returns the name of Flux's objects for a set. It becomes the value of a label, so it
@@ -53,9 +53,10 @@ func newObject(kind schema.GroupVersionKind, namespace, name string) *unstructur
 	return o
 }
 
-// kustomization applies one set. Each time that Flux looks it writes several statuses, so it looks
-// seldom, and when the agent asks it to after an edit: see drift. It does not wait until Grids are
-// ready: in a fleet some site is always away, and a wait would delay every later change.
+// kustomization returns what makes Flux apply one set; kubeConfig is nil in Flux's own cluster.
+// Each time that Flux looks it writes several statuses, so it looks seldom, and when the agent
+// asks it to after an edit: see drift. It does not wait until Grids are ready: in a fleet some
+// site is always away, and a wait would delay every later change.
 func kustomization(namespace, set string, suspend bool, kubeConfig *v1alpha1.KubeConfig) *unstructured.Unstructured {
 	spec := map[string]any{
 		"interval": "30m0s", "retryInterval": "15s", "timeout": "1m0s",
@@ -96,9 +97,9 @@ func text(o *unstructured.Unstructured, path ...string) string {
 	return s
 }
 
-// inventory returns what Flux has applied of a set, and prunes when it leaves; nil if that is
-// not known. An entry is namespace_name_group_kind. A Kustomization that is being deleted leaves
-// its objects.
+// inventory returns what Flux has applied of a set, and prunes when it leaves; nil if the
+// Kustomization is being deleted, which leaves its objects. An entry is
+// namespace_name_group_kind.
 func inventory(k *unstructured.Unstructured) map[delivery.Key]bool {
 	if k.GetDeletionTimestamp() != nil {
 		return nil

@@ -23,8 +23,9 @@ type finding struct {
 	at      time.Time
 }
 
-// doubt adds kinds to those that are missing. A kind is doubted if the hub has Grids of it for the
-// cluster, and the cluster has none.
+// doubt asks the API server about each kind of which the hub has Grids for the cluster and the
+// cluster has none. It adds those that are not served to o.Missing.Kinds, and keeps the answers
+// in k for missingKindPeriod.
 func (k kinds) doubt(ctx context.Context, live client.Reader, o *delivery.Observed, now time.Time) error {
 	doubted := map[string]bool{}
 	for _, b := range o.Bundles {
@@ -52,8 +53,8 @@ func (k kinds) doubt(ctx context.Context, live client.Reader, o *delivery.Observ
 	return nil
 }
 
-// missing reports whether the API server does not serve a kind. It is not asked for each
-// change.
+// missing reports whether the API server does not serve a kind. It asks again after
+// missingKindPeriod, and keeps the answer in k.
 func (k kinds) missing(ctx context.Context, live client.Reader, kind string, now time.Time) (bool, error) {
 	if known, found := k[kind]; found && now.Sub(known.at) < missingKindPeriod {
 		return known.missing, nil

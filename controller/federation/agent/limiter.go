@@ -28,7 +28,8 @@ func newLimiter(now func() time.Time) *limiter {
 	return &limiter{now: now, all: rate.NewLimiter(fetchesASecond, fetchesBurst), each: map[netip.Addr]*peer{}}
 }
 
-// enter admits a request from an address, or does not. When it is answered, leave is called.
+// enter reports whether a request from IP:PORT is admitted. If it is, the caller calls leave
+// after the answer; otherwise leave is nil.
 func (l *limiter) enter(from string) (leave func(), admitted bool) {
 	place, err := netip.ParseAddrPort(from)
 	if err != nil {
@@ -52,7 +53,7 @@ func (l *limiter) enter(from string) (leave func(), admitted bool) {
 }
 
 // of returns what is known of an address, nil if there are too many. Those that have asked for
-// nothing lately are forgotten when there are many.
+// nothing lately are forgotten when there are many. The caller holds l.mu.
 func (l *limiter) of(address netip.Addr, now time.Time) *peer {
 	if known := l.each[address]; known != nil {
 		return known

@@ -63,7 +63,8 @@ func (s sources) end() {
 	s.namespaces.end()
 }
 
-// observe reads what a decision rests on. What cannot be read stays as it is; err says why.
+// observe reads what a decision rests on. The result can be used with an error too: what could
+// not be read is nil in it, and stays as it is in the cluster.
 func (a *Agent) observe(ctx context.Context) (delivery.Observed, error) {
 	o := delivery.Observed{Hub: a.Hub, Accept: a.Accept}
 	a.needed = map[string]delivery.Bundle{}
@@ -75,7 +76,8 @@ func (a *Agent) observe(ctx context.Context) (delivery.Observed, error) {
 	return o, errors.Join(unread, err, a.observeTarget(ctx, &o))
 }
 
-// observeHub reads the FleetCluster and the bundles. Both are nil until both are known.
+// observeHub reads the FleetCluster and the bundles into o. Both stay nil until both are known.
+// It returns nil also while a watch has not synced yet.
 func (a *Agent) observeHub(ctx context.Context, o *delivery.Observed) error {
 	for _, f := range []*watch{a.fleet, a.bundles} {
 		if synced, err := f.synced(ctx); !synced {
@@ -103,7 +105,8 @@ func (a *Agent) observeHub(ctx context.Context, o *delivery.Observed) error {
 
 const engineMissing = "Flux is not installed: kubectl apply -k deploy/federation/flux"
 
-// observeEngine reads what is applied, and how far Flux is.
+// observeEngine reads into o what is applied, and how far Flux is; a.usable: all of it was
+// read. It returns nil also while a watch has not synced, and if o says that Flux is missing.
 func (a *Agent) observeEngine(ctx context.Context, o *delivery.Observed) error {
 	a.usable = false
 	if synced, err := a.copies.synced(ctx); !synced {
@@ -153,7 +156,8 @@ func (a *Agent) observeEngine(ctx context.Context, o *delivery.Observed) error {
 	return nil
 }
 
-// observeTarget reads the Grids of the cluster, and what it does not have.
+// observeTarget reads into o the UID and Grids of the cluster, and what it lacks. Until all is
+// known, it sets o.Bundles to nil: nothing is changed. A watch that has not synced is no error.
 func (a *Agent) observeTarget(ctx context.Context, o *delivery.Observed) error {
 	uid, err := a.clusterUID(ctx)
 	if err != nil {
@@ -185,7 +189,8 @@ func (a *Agent) observeTarget(ctx context.Context, o *delivery.Observed) error {
 	return err
 }
 
-// missNamespaces finds the namespaces of bundles that the cluster does not have.
+// missNamespaces adds to o.Missing the namespaces of bundles that the cluster does not have. It
+// sets o.Bundles to nil while the watch of namespaces has not synced.
 func (a *Agent) missNamespaces(ctx context.Context, o *delivery.Observed) error {
 	if synced, err := a.namespaces.synced(ctx); !synced {
 		o.Bundles = nil
@@ -210,7 +215,7 @@ func (a *Agent) missNamespaces(ctx context.Context, o *delivery.Observed) error 
 	return nil
 }
 
-// readGrids reads the Grids of the kinds that the cluster has.
+// readGrids reads into o and a.live the Grids of the kinds that the cluster has.
 func (a *Agent) readGrids(ctx context.Context, o *delivery.Observed) error {
 	var deployments v1.DeploymentGridList
 	var sets v1.StatefulSetGridList
@@ -252,7 +257,8 @@ func (a *Agent) readGrids(ctx context.Context, o *delivery.Observed) error {
 	return nil
 }
 
-// unpack reads a bundle once. What the last round did not need is forgotten.
+// unpack returns what is in a bundle; Unread says why it cannot be read. Equal bundles are read
+// once. What the last round did not need is forgotten.
 func (a *Agent) unpack(b *v1alpha1.GridBundle) delivery.Bundle {
 	read, known := a.unpacked[b.Spec.Digest]
 	if !known {
@@ -295,8 +301,8 @@ func readBundle(spec v1alpha1.GridBundleSpec) delivery.Bundle {
 	return b
 }
 
-// clusterUID returns the UID of the cluster's Namespace kube-system. It is read live, again
-// after some time.
+// clusterUID returns the UID of the cluster's Namespace kube-system. It is read live, and kept
+// for heartbeatPeriod, or missingKindPeriod if a kubeconfig names the cluster.
 func (a *Agent) clusterUID(ctx context.Context) (string, error) {
 	fresh := heartbeatPeriod
 	if a.KubeConfig != nil {

@@ -40,8 +40,8 @@ func (a *Agent) progress(ctx context.Context, set string, k *unstructured.Unstru
 	return now
 }
 
-// awaited reports whether Flux has not looked at what is described to it, or at the archive that
-// is served.
+// awaited reports whether Flux has not looked at what is described to it, or at the archive
+// that is served. For the archive it is not awaited while it fails or is suspended.
 func (a *Agent) awaited(ctx context.Context, set string, k *unstructured.Unstructured) bool {
 	observed, _, _ := unstructured.NestedInt64(k.Object, "status", "observedGeneration")
 	return observed < k.GetGeneration() || !suspended(k) && failure(k) == "" && !a.settled(ctx, set, k)

@@ -42,7 +42,7 @@ type Pull struct {
 // NeedLeaderElection returns true: one agent works for a cluster.
 func (p *Pull) NeedLeaderElection() bool { return true }
 
-// Start works until ctx ends.
+// Start runs the agent, if there is a Secret, until ctx ends. It logs errors and returns nil.
 func (p *Pull) Start(ctx context.Context) error {
 	said := ""
 	for ctx.Err() == nil {
@@ -73,7 +73,7 @@ type joined struct {
 	version                     string // of the Secret
 }
 
-// same reports whether the agent that works by one Secret can go on with the other.
+// same reports whether only the token differs, so that the agent of one Secret can go on.
 func (j joined) same(other joined) bool {
 	return j.server == other.server && j.cluster == other.cluster && j.hub == other.hub && string(j.ca) == string(other.ca)
 }
@@ -103,7 +103,8 @@ func (p *Pull) read(ctx context.Context) (joined, error) {
 	return j, nil
 }
 
-// follow runs the agent until the Secret is about another hub or cluster.
+// follow runs the agent until the Secret is about another hub or cluster, or the watches of the
+// hub begin again. It returns an error if the Secret is gone or incomplete.
 func (p *Pull) follow(ctx context.Context, j joined) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -154,7 +155,8 @@ func (p *Pull) beginAgain(stop context.CancelFunc) bool {
 	return true
 }
 
-// watchSecret keeps the token fresh, and returns when the Secret is about another hub or is gone.
+// watchSecret keeps the token fresh until ctx ends or the Secret is about another hub: then it
+// returns nil. It returns an error if the Secret is gone or incomplete.
 func (p *Pull) watchSecret(ctx context.Context, hub client.Client, token *bearer, j joined) error {
 	tried, said := time.Time{}, ""
 	for now := j; ; {
@@ -200,8 +202,8 @@ func (p *Pull) tellExpired(token *bearer, j joined, said string) string {
 	return text
 }
 
-// renew keeps a new token in the Secret, and uses it. A Secret that was written in between is left
-// as it is.
+// renew keeps a new token in the Secret, and uses it. If the Secret was written in between, it
+// stays as it is, and renew returns an error.
 func (p *Pull) renew(ctx context.Context, hub client.Client, token *bearer, j joined) error {
 	fresh, expires, err := renewToken(ctx, hub, j.cluster)
 	if err != nil {

@@ -70,7 +70,7 @@ func (p *Push) Detached(cluster types.UID) bool {
 	return p.detached[cluster]
 }
 
-// note keeps whether nothing is left for a FleetCluster.
+// note keeps what Detached returns for a FleetCluster.
 func (p *Push) note(cluster types.UID, detached bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *Push) note(cluster types.UID, detached bool) {
 	}
 }
 
-// Start works until ctx ends.
+// Start runs the agents until ctx ends. It logs errors, tries again, and returns nil.
 func (p *Push) Start(ctx context.Context) error {
 	fleet := &watch{cache: p.Hub.Cache, object: &v1alpha1.FleetCluster{}, on: wishes(wake(p.changed)), now: p.Now}
 	said := ""
@@ -105,7 +105,7 @@ func (p *Push) Start(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until what changes at once has changed.
+// settle waits pushSettleDelay, or until ctx ends, so that close changes start one round.
 func (p *Push) settle(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -117,7 +117,7 @@ func (p *Push) settle(ctx context.Context) {
 	}
 }
 
-// wishes lets only those events pass that are not of the status alone, which changes all the time.
+// wishes returns a handler that passes on all but updates without a new generation or deletion.
 func wishes(next toolscache.ResourceEventHandler) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { next.OnAdd(o, false) }, DeleteFunc: next.OnDelete,
@@ -133,7 +133,7 @@ func wishes(next toolscache.ResourceEventHandler) toolscache.ResourceEventHandle
 	}
 }
 
-// round starts, restarts and ends agents.
+// round starts, restarts and ends agents, and has Flux drop clusters, despite single errors.
 func (p *Push) round(ctx context.Context) error {
 	hub, err := p.HubUID(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func (p *Push) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// forget ends the agents of FleetClusters that are gone, and drops what was known of these.
+// forget ends the agents of FleetClusters that are not there, and drops what it knows of them.
 func (p *Push) forget(there []v1alpha1.FleetCluster) {
 	is := map[types.UID]bool{}
 	for i := range there {
@@ -180,7 +180,8 @@ func (p *Push) forget(there []v1alpha1.FleetCluster) {
 	maps.DeleteFunc(p.detached, func(uid types.UID, _ bool) bool { return !is[uid] })
 }
 
-// serve makes one cluster have its agent.
+// serve starts the agent of one cluster, or another if its kubeconfig has changed, and ends it
+// if that is unusable; the Lease says why. One that has sent too much may have to wait.
 func (p *Push) serve(ctx context.Context, hub string, c *v1alpha1.FleetCluster) error {
 	running := p.running[c.UID]
 	read, fresh := p.kubeConfig(ctx, c)
@@ -217,8 +218,8 @@ func (p *Push) serve(ctx context.Context, hub string, c *v1alpha1.FleetCluster) 
 	return nil
 }
 
-// excessive reports whether a cluster that has sent too much is to wait before its agent is started
-// again: one of them in excessDelay, so that they do not fill the memory together.
+// excessive reports whether a cluster that has sent too much, which it reports once, is to wait
+// before its agent starts again: one in excessDelay, so that they do not fill the memory.
 func (p *Push) excessive(ctx context.Context, a *pushed) (wait bool, err error) {
 	if a.reported.IsZero() {
 		why := *a.excess.Load()
@@ -246,7 +247,7 @@ type secretRead struct {
 }
 
 // kubeConfig reads the Secret of a FleetCluster, but no more often than each 30 s if the
-// FleetCluster is the same. fresh reports whether it was read now.
+// FleetCluster is the same. An error is in read.err. fresh reports whether it was read now.
 func (p *Push) kubeConfig(ctx context.Context, c *v1alpha1.FleetCluster) (read secretRead, fresh bool) {
 	now := p.Now()
 	if known, found := p.secrets[c.UID]; found && known.generation == c.Generation && now.Sub(known.at).Abs() < secretPeriod {
@@ -282,12 +283,13 @@ func (p *Push) readSecret(ctx context.Context, c *v1alpha1.FleetCluster) (string
 	return "", fmt.Errorf("reading the kubeconfig of FleetCluster %s: %w: Secret %s has no key %s", c.Name, errKubeConfig, key, names[0])
 }
 
-// unusable: the kubeconfig is the reason, and not that it could not be read this time.
+// unusable reports whether the kubeconfig is missing or wrong, and not only unread this time.
 func unusable(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errKubeConfig) }
 
 var errKubeConfig = errors.New("it cannot be used")
 
-// parse reads a kubeconfig. It may name no program and no file of this machine.
+// parse reads a kubeconfig. It returns an error that wraps errKubeConfig if it is malformed,
+// names a program, a file or a proxy, or if its server has no https://.
 func parse(text string) (*rest.Config, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(text))
 	if err != nil {

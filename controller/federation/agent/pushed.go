@@ -44,7 +44,7 @@ func (a *pushed) hasEnded() bool {
 	}
 }
 
-// launch begins work for a cluster. It goes on until it is stopped.
+// launch enters a into p.running, and runs work in a goroutine, which then closes a.ended.
 func (p *Push) launch(ctx context.Context, a *pushed, work func(context.Context)) {
 	p.running[a.uid] = a
 	go func() {
@@ -53,8 +53,9 @@ func (p *Push) launch(ctx context.Context, a *pushed, work func(context.Context)
 	}()
 }
 
-// end ends work, and waits for that. What waits for an API server that does not answer is left
-// behind: it can write nothing any more.
+// end ends agents, of which some may be nil, removes them from p.running, and waits at most
+// endTimeout. One that still waits for an API server is left behind: it can write nothing any
+// more.
 func (p *Push) end(all ...*pushed) {
 	all = slices.DeleteFunc(all, func(a *pushed) bool { return a == nil })
 	for _, a := range all {
@@ -102,7 +103,8 @@ func (p *Push) start(ctx context.Context, hub string, c *v1alpha1.FleetCluster, 
 	return nil
 }
 
-// access returns access to this cluster, for what concerns one other.
+// access returns access to this cluster, the hub. Its cache, which ends with ctx, has only the
+// FleetCluster of that name and what is in its namespace.
 func (p *Push) access(ctx context.Context, name string) (Access, error) {
 	return newAccess(ctx, p.Config, cache.Options{
 		DefaultNamespaces: map[string]cache.Config{v1alpha1.NamespacePrefix + name: {}},
@@ -110,7 +112,7 @@ func (p *Push) access(ctx context.Context, name string) (Access, error) {
 	})
 }
 
-// tell writes into the Lease why a cluster has no agent.
+// tell writes into a cluster's Lease why it has no agent, without renewing the Lease.
 func (p *Push) tell(ctx context.Context, name, reason, message string) error {
 	a := New(Config{Cluster: name, HubAccess: p.Hub, Now: p.Now, Log: p.Log})
 	text, err := json.Marshal(v1alpha1.Heartbeat{Problems: []v1alpha1.Problem{{Reason: reason, Message: excerpt.Fit(message, v1alpha1.MaxMessage)}}})
@@ -120,8 +122,8 @@ func (p *Push) tell(ctx context.Context, name, reason, message string) error {
 	return a.renew(ctx, string(text), "", false)
 }
 
-// letGo begins to make Flux drop a cluster that is being deleted, unless that is under way or
-// done.
+// letGo ends the agent of a cluster that is being deleted, and begins to make Flux drop it,
+// unless that is under way or done. A failure is only logged.
 func (p *Push) letGo(ctx context.Context, c *v1alpha1.FleetCluster) {
 	running := p.running[c.UID]
 	if p.Detached(c.UID) || running != nil && running.kubeConfig == "" && !running.hasEnded() {
@@ -143,7 +145,8 @@ func (p *Push) letGo(ctx context.Context, c *v1alpha1.FleetCluster) {
 	})
 }
 
-// detach makes Flux drop a cluster, and notes when nothing is left.
+// detach makes Flux drop a cluster and leave its Grids, and waits, at most detachTimeout, until
+// nothing of Flux is left. It notes that for Detached, or returns an error.
 func (p *Push) detach(ctx context.Context, c *v1alpha1.FleetCluster) error {
 	ctx, cancel := context.WithTimeout(ctx, detachTimeout)
 	defer cancel()

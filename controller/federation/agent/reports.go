@@ -28,7 +28,8 @@ type saying struct {
 	at   time.Time
 }
 
-// report writes what has changed to the hub. again is when there is more to say.
+// report writes what has changed to the hub. unread is why something could not be read, or nil.
+// again is after how long there is more to say.
 func (a *Agent) report(ctx context.Context, o delivery.Observed, d delivery.Delivery, unread error) (again time.Duration, err error) {
 	again = heartbeatPeriod
 	if o.Grids != nil && d.Reports != nil {
@@ -40,8 +41,9 @@ func (a *Agent) report(ctx context.Context, o delivery.Observed, d delivery.Deli
 	return min(again, next), errors.Join(err, silent)
 }
 
-// reports writes reports that differ, each at most every 10 s, and deletes those of Grids that are
-// neither here nor wanted here.
+// reports writes reports that differ, each at most every 10 s, and deletes those of Grids that
+// are neither here nor wanted here. It does nothing until it knows which the hub has. It
+// returns after how long there is more to write, at most heartbeatPeriod.
 func (a *Agent) reports(ctx context.Context, fleet *v1alpha1.FleetCluster, want map[string]v1alpha1.GridReportSpec) (time.Duration, error) {
 	if err := a.recall(ctx, fleet); err != nil || !a.recalled {
 		return heartbeatPeriod, err
@@ -89,8 +91,8 @@ func (a *Agent) reports(ctx context.Context, fleet *v1alpha1.FleetCluster, want 
 // home returns the cluster's namespace on the hub.
 func (a *Agent) home() string { return v1alpha1.NamespacePrefix + a.Cluster }
 
-// forgetSaid forgets which reports the hub has when it seems to have lost some: it was restored
-// from a backup, or the cluster has left and joined again.
+// forgetSaid makes recall list again which reports the hub has, when it seems to have lost
+// some: it was restored from a backup, or the cluster has left and joined again.
 func (a *Agent) forgetSaid(fleet *v1alpha1.FleetCluster, want map[string]v1alpha1.GridReportSpec) {
 	if fleet == nil || !a.recalled {
 		return
@@ -118,7 +120,7 @@ func (a *Agent) forgetSaid(fleet *v1alpha1.FleetCluster, want map[string]v1alpha
 	}
 }
 
-// recall lists the reports that the hub has: at first, and when it seems to have lost some.
+// recall lists into a.said the reports that the hub has, unless they are known or to is nil.
 func (a *Agent) recall(ctx context.Context, to *v1alpha1.FleetCluster) error {
 	if a.recalled || to == nil {
 		return nil
@@ -162,8 +164,8 @@ type heartbeat struct {
 	tried   writing // what this agent wrote last, also if no answer came
 }
 
-// heartbeat renews the Lease when a minute is over, or when there is something new to say. The
-// Lease of a cluster that cannot be read is not renewed, but says why.
+// heartbeat renews the Lease when a minute is over, or when there is something new to say. That
+// of a cluster that cannot be read only says why. It returns after how long to call it again.
 func (a *Agent) heartbeat(ctx context.Context, o delivery.Observed, problems []v1alpha1.Problem, unread error) (time.Duration, error) {
 	heard := o.Grids != nil
 	due := a.Now().Sub(a.beat.renewed) >= heartbeatPeriod
@@ -238,14 +240,14 @@ type writing struct {
 	at   time.Time // zero: the time was left as it was
 }
 
-// in reports whether it is what the Lease has.
+// in reports whether the Lease has this text, and this time unless it is zero.
 func (w writing) in(lease *coordinationv1.Lease) bool {
 	renewed := lease.Spec.RenewTime
 	return lease.Annotations[v1alpha1.AnnotationHeartbeat] == w.text && (w.at.IsZero() || renewed != nil && renewed.Equal(&metav1.MicroTime{Time: w.at}))
 }
 
-// writeLease writes the Lease. lost reports that the hub no longer had what this agent wrote
-// before.
+// writeLease writes the Lease, or creates it, and reads the answer into lease. lost reports,
+// also with an error, that the hub no longer had what this agent wrote before.
 func (a *Agent) writeLease(ctx context.Context, lease *coordinationv1.Lease, before writing, meta, spec map[string]any) (lost bool, err error) {
 	patch := func(body map[string]any) error {
 		text, err := json.Marshal(body)
@@ -282,7 +284,7 @@ func (a *Agent) writeLease(ctx context.Context, lease *coordinationv1.Lease, bef
 	return lost, err
 }
 
-// countNodes asks for one Node and how many there are besides.
+// countNodes returns how many Nodes there are; if due is false, or on an error, the last count.
 func (a *Agent) countNodes(ctx context.Context, due bool) (int32, error) {
 	if !due {
 		return a.nodes, nil

@@ -30,7 +30,7 @@ type Server struct {
 // NeedLeaderElection returns false: every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Start serves until ctx ends.
+// Start serves until ctx ends, and then returns nil.
 func (s *Server) Start(ctx context.Context) error {
 	limiter := newLimiter(time.Now)
 	server := &http.Server{
@@ -54,7 +54,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// archivePath returns the path of an archive: /NAMESPACE/COPY/DIGEST.tar.gz.
+// archivePath returns the path of an archive: /NAMESPACE/COPY/DIGEST.tar.gz, without sha256:.
 func archivePath(namespace, copied, digest string) string {
 	return "/" + namespace + "/" + copied + "/" + strings.TrimPrefix(digest, "sha256:") + ".tar.gz"
 }

@@ -20,7 +20,7 @@ import (
 // validity is when a token begins and ends, by its own words; zero: it does not say.
 type validity struct{ from, until time.Time }
 
-// validityOf reads it from a JWT. Nothing is verified: the hub does that.
+// validityOf reads a JWT's times, zero if it cannot. Nothing is verified: the hub does that.
 func validityOf(token string) validity {
 	parts := strings.Split(token, ".")
 	if len(token) > tokenMax || len(parts) != 3 {
@@ -88,8 +88,8 @@ func (t authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (t authorized) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// renewToken asks the hub for a new token of the member's account. It may end earlier than it was
-// asked for.
+// renewToken asks the hub for a new token of the member's account, and returns it and when it
+// expires. That may be earlier than requested.
 func renewToken(ctx context.Context, hub client.Client, cluster string) (string, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -30,8 +30,9 @@ func (f *watch) end() {
 	}
 }
 
-// synced reports whether the cache of the watch has everything. It begins to watch if it could not
-// before; err is why it cannot.
+// synced begins to watch, if it does not yet, and reports whether the cache has everything;
+// false without an error: not yet. It returns an error if it cannot watch, or if the first list
+// takes more than watchGrace.
 func (f *watch) synced(ctx context.Context) (bool, error) {
 	if f.informer == nil {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -55,7 +56,7 @@ func (f *watch) synced(ctx context.Context) (bool, error) {
 
 var errUnlisted = errors.New("it cannot be listed")
 
-// wake returns a handler that signals on a channel that something has changed.
+// wake returns a handler that signals a change on a channel, without waiting.
 func wake(changed chan<- struct{}) toolscache.ResourceEventHandler {
 	say := func() {
 		select {

@@ -18,7 +18,8 @@ const (
 
 var errUnpacked = fmt.Errorf("it has more than %d bytes unpacked: distribute fewer or smaller objects", MaxUnpacked)
 
-// Unpack returns the objects of an archive, in the order of their files. Names are not read.
+// Unpack returns the objects of an archive, in the order of their files. Names are not read. It
+// returns an error if a bound is exceeded, or if a file is not a regular one.
 func Unpack(archive []byte) ([][]byte, error) {
 	zipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {

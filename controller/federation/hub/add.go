@@ -78,7 +78,7 @@ func Add(m manager.Manager, c Config) error {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// together answers all events of some time by one reconcile.
+// together returns a handler that answers all events within pauseOf by one reconcile.
 func together() handler.EventHandler {
 	everything := reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 	wake := func(q queue, old, new client.Object) { q.AddAfter(everything, pauseOf(old, new)) }
@@ -107,7 +107,7 @@ func pauseOf(old, new client.Object) time.Duration {
 	return eventDelay
 }
 
-// wishes lets the changes of distributed Grids pass that are not of the status alone.
+// wishes lets only changes of distributed Grids pass that are not of the status alone.
 func wishes() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return isDistributed(e.Object) },

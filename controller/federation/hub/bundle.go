@@ -52,8 +52,8 @@ type unfit map[content]*v1alpha1.Problem
 type content struct{ name, revision string }
 
 // sendings returns the bundles to write, whose Grids all have their finalizers, and those to
-// delete. Equal ones follow each other, so that few archives are in memory at the same time. The
-// bundles that cannot be written yet are noted as unsent.
+// delete. Equal ones follow each other, so that few archives are in memory at the same time.
+// The bundles that cannot be written yet are noted as unsent in their targets.
 func (e *execution) sendings(targets []*target) []*sending {
 	equal, still := map[content]*packed{}, unfit{}
 	var all []*sending
@@ -116,7 +116,7 @@ func (e *execution) send(ctx context.Context, s *sending) error {
 	return nil
 }
 
-// pack packs the objects, once, and returns what keeps a GridBundle from holding them.
+// pack packs the objects into p, once, and returns why no GridBundle can hold them, or nil.
 func (p *packed) pack(namespace string) *v1alpha1.Problem {
 	p.once.Do(func() {
 		raw, err := archive.Pack(p.Objects)
@@ -133,7 +133,7 @@ func (p *packed) pack(namespace string) *v1alpha1.Problem {
 	return p.unfit
 }
 
-// used lets the archive go after the last cluster.
+// used notes that one cluster less needs the archive, and lets it go after the last one.
 func (p *packed) used() {
 	if p.left.Add(-1) == 0 {
 		p.text = ""

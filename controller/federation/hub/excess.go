@@ -21,8 +21,8 @@ type excessPause struct {
 	pause time.Duration
 }
 
-// delete deletes the reports that are too large to be a grid-controller's, and returns after how
-// long there is more to delete; 0: nothing is left.
+// delete deletes at most excessMax reports that are too large to be a grid-controller's, with
+// pauses for each namespace. It returns after how long more can be deleted; 0: nothing is left.
 func (e excess) delete(ctx context.Context, c client.Client, reports []v1alpha1.GridReport, now time.Time) (again time.Duration, err error) {
 	left, begun := excessMax, map[string]bool{}
 	for i := range reports {

@@ -110,8 +110,8 @@ func wanted(all []*target, want func(plan.ClusterPlan) bool) []*target {
 	return slices.DeleteFunc(slices.Clone(all), func(t *target) bool { return !want(t.plan) })
 }
 
-// each executes all steps, several at the same time, passes each result to tell, and returns the
-// errors.
+// each executes all steps, several at the same time, passes each result to tell, which must
+// allow for that, and returns the result of each step, nil or an error.
 func each[T any](steps []T, tell func(error), do func(T) error) []error {
 	errs := make([]error, len(steps))
 	var next atomic.Int64
@@ -130,7 +130,7 @@ func each[T any](steps []T, tell func(error), do func(T) error) []error {
 	return errs
 }
 
-// joined returns one error, of bounded length, for all that are not nil.
+// joined returns one error for all that are not nil, or nil. It names the first errorsMax.
 func joined(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if more := len(errs) - errorsMax; more > 0 {
@@ -170,7 +170,8 @@ func refusal(err error) *v1alpha1.Problem {
 	}
 }
 
-// unguard notes that a Grid of a namespace lacks its finalizer.
+// unguard notes that a Grid of a namespace lacks its finalizer. why is nil if another attempt
+// may succeed, which counts more than a reason.
 func (e *execution) unguard(namespace string, why *v1alpha1.Problem) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -179,15 +180,15 @@ func (e *execution) unguard(namespace string, why *v1alpha1.Problem) {
 	}
 }
 
-// fail notes that a bundle is not what it is to be.
+// fail notes that a bundle is not what it is to be. why is nil if another attempt may succeed.
 func (t *target) fail(bundle string, why *v1alpha1.Problem) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unsent[bundle] = why
 }
 
-// mentions reports whether the status of the FleetCluster names a Grid before or after the
-// execution.
+// mentions reports whether the status of the FleetCluster lists a Grid before the execution, or
+// names it as withdrawn after it.
 func (t *target) mentions(uid string) bool {
 	had := slices.ContainsFunc(t.observed.Object.Status.Grids, func(g v1alpha1.ClusterGrid) bool { return g.UID == uid })
 	return had || slices.Contains(t.plan.Status.Withdrawn, uid)

@@ -15,8 +15,8 @@ import (
 // faults are what was last said about single Grids, by UID.
 type faults map[string]v1alpha1.Problem
 
-// tell sends an Event for each Grid whose fault is another one now, and returns what has been said.
-// What is not wrong any more is forgotten.
+// tell sends an Event for each Grid whose fault is another one now, at most eventsMax, and
+// returns what has been said. What is not wrong any more is forgotten.
 func (f faults) tell(to events.EventRecorder, grids []plan.Grid, now map[string]v1alpha1.Problem) faults {
 	told := faults{}
 	left := eventsMax

@@ -23,7 +23,8 @@ import (
 // errOther: the object is another one by now, or is being deleted.
 var errOther = errors.New("it has been deleted")
 
-// guard adds the finalizer to a Grid.
+// guard adds the finalizer to a Grid. If that fails it notes that the Grid's namespace is
+// unguarded; it returns only errors that tolerate does not forgive.
 func (e *execution) guard(ctx context.Context, r plan.Ref) error {
 	err := e.addFinalizer(ctx, r)
 	if err == nil {
@@ -34,7 +35,7 @@ func (e *execution) guard(ctx context.Context, r plan.Ref) error {
 	return e.tolerate(err, "adding the finalizer %s to %s", v1alpha1.Finalizer, r)
 }
 
-// addFinalizer adds it to whatever the Grid is by now, unless it is being deleted.
+// addFinalizer adds it to the Grid as it is by now. It returns errOther if that is deleted.
 func (e *execution) addFinalizer(ctx context.Context, r plan.Ref) error {
 	o, err := e.metadataOf(r)
 	for left := attempts; err == nil; left-- {
@@ -67,7 +68,7 @@ func (e *execution) metadataOf(r plan.Ref) (*metav1.PartialObjectMetadata, error
 	return o, nil
 }
 
-// setFinalizers writes the finalizers of an object if it is still the version that was read.
+// setFinalizers writes an object's finalizers, or returns a conflict if the object has changed.
 func (e *execution) setFinalizers(ctx context.Context, o client.Object, all []string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": o.GetUID(), "resourceVersion": o.GetResourceVersion(), "finalizers": all,
@@ -92,7 +93,7 @@ func (e *execution) guardCluster(ctx context.Context, t *target) error {
 	return e.tolerate(err, "adding the finalizer %s to FleetCluster %s", v1alpha1.Finalizer, t.plan.Name)
 }
 
-// releaseCluster removes the finalizer of a FleetCluster after all other steps for it.
+// releaseCluster removes a FleetCluster's finalizer, if all other steps for it succeeded.
 func (e *execution) releaseCluster(ctx context.Context, t *target) error {
 	if t.failed || len(t.unsent) > 0 {
 		return nil
@@ -101,8 +102,8 @@ func (e *execution) releaseCluster(ctx context.Context, t *target) error {
 	return e.tolerate(err, "removing the finalizer %s from FleetCluster %s", v1alpha1.Finalizer, t.plan.Name)
 }
 
-// release removes the finalizer of Grids that are in no cluster any more, once every FleetCluster
-// says so.
+// release removes the finalizer of Grids that are in no cluster any more, except after a failed
+// step. While the API server shows other FleetClusters or bundles, it only requests a retry.
 func (e *execution) release(ctx context.Context, all []plan.Ref) []error {
 	byNamespace := map[string][]plan.Ref{}
 	for _, r := range all {
@@ -171,7 +172,7 @@ func (e *execution) bundlesAreCurrent(ctx context.Context, namespace string) (bo
 	return true, nil
 }
 
-// removeFinalizer removes it if the Grid is still the version that the decision rests on.
+// removeFinalizer removes it, or requests a retry if the Grid has another version by now.
 func (e *execution) removeFinalizer(ctx context.Context, r plan.Ref) error {
 	o, err := e.metadataOf(r)
 	if err == nil {

@@ -37,7 +37,8 @@ type memory struct {
 	heard   heardLast
 }
 
-// observe makes of the lists what a decision rests on. hub is the UID of the Namespace kube-system.
+// observe makes of the lists what a decision rests on, without what this process is configured
+// with or has written. hub is the UID of the Namespace kube-system.
 func (m *memory) observe(l lists, hub string, now time.Time) plan.Observed {
 	o := plan.Observed{Hub: hub, Now: now, PodSecurity: map[string]map[string]string{}}
 	m.grids.begin()
@@ -216,7 +217,8 @@ func (h heardLast) next(leases map[string]*coordinationv1.Lease, now time.Time) 
 	return after
 }
 
-// readHeartbeat reads what a member says of itself, within bounds.
+// readHeartbeat reads what a member says of itself, within bounds. It returns false if that
+// cannot be read, or if the Lease has neither a renewTime nor a problem.
 func readHeartbeat(l *coordinationv1.Lease) (v1alpha1.Heartbeat, bool) {
 	var h v1alpha1.Heartbeat
 	text := l.Annotations[v1alpha1.AnnotationHeartbeat]

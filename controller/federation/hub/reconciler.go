@@ -101,7 +101,7 @@ func (r *reconciler) next(ctx context.Context, recheck time.Duration, again bool
 	return retry.Earlier(recheck, pause)
 }
 
-// identify reads once which cluster this is.
+// identify reads once, into r.hub, which cluster this is.
 func (r *reconciler) identify(ctx context.Context) error {
 	if r.hub != "" {
 		return nil
@@ -114,7 +114,7 @@ func (r *reconciler) identify(ctx context.Context) error {
 	return nil
 }
 
-// list reads the caches.
+// list reads everything from the caches. The objects are not copies: they must not be changed.
 func (r *reconciler) list(ctx context.Context) (lists, error) {
 	var l lists
 	var clusters v1alpha1.FleetClusterList

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// report writes the status of a FleetCluster if it differs. It is not written while it may become
-// true by another attempt.
+// report writes the status of a FleetCluster if it differs; t.failed: it could not. While
+// another attempt to write a bundle may succeed, it requests that instead, and sets t.failed.
 func (e *execution) report(ctx context.Context, t *target) error {
 	for _, why := range t.unsent {
 		if why == nil {

@@ -35,7 +35,7 @@ func newWrites() *writes {
 	}
 }
 
-// tell remembers the status of a FleetCluster.
+// tell remembers that the status of a FleetCluster was written.
 func (w *writes) tell(o client.Object, now time.Time) {
 	w.versions.Wrote(o, now)
 	w.mu.Lock()
@@ -43,7 +43,7 @@ func (w *writes) tell(o client.Object, now time.Time) {
 	w.told[o.GetName()] = now
 }
 
-// apply remembers a bundle that may be new.
+// apply remembers that a bundle was written, which may be new.
 func (w *writes) apply(o client.Object, now time.Time) {
 	w.versions.Wrote(o, now)
 	w.mu.Lock()
@@ -58,8 +58,8 @@ func (w *writes) delete(uid types.UID, now time.Time) {
 	w.deleted[uid] = now
 }
 
-// shown reports whether the lists show everything that was written, or will not: missed is how much
-// is not waited for any more.
+// shown reports whether the lists show everything that was written, and forgets what they show.
+// missed is how much they do not show after cacheTimeout, which is not waited for any more.
 func (w *writes) shown(l lists, now time.Time) (shown bool, missed int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

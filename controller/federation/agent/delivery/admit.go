@@ -58,8 +58,8 @@ func (a *admission) accepts(namespace string) bool {
 	return len(a.Accept) == 0 || slices.Contains(a.Accept, namespace)
 }
 
-// ownNamespace returns the Namespace to make for the hub's: with its name and the labels that
-// confine its Pods, and nothing else of it.
+// ownNamespace returns, as JSON, the Namespace to make for the hub's: with its name and the
+// labels that confine its Pods, and nothing else of it.
 func ownNamespace(o Object) []byte {
 	var sent metav1.PartialObjectMetadata
 	if err := json.Unmarshal(o.JSON, &sent); err != nil {
@@ -71,8 +71,8 @@ func ownNamespace(o Object) []byte {
 // claim is a Grid in a set: the annotation AnnotationFrom tells which.
 type claim struct{ set, from string }
 
-// claim gives the names of what is applied to those who have them. What the hub has withdrawn and
-// does not send again claims nothing.
+// claim enters the names of what is applied into a.claims, for the set that comes first by
+// name. What the hub has withdrawn and does not send again claims nothing.
 func (a *admission) claim() {
 	for _, set := range a.names() {
 		for _, o := range a.Copies[set].Objects {
@@ -86,7 +86,8 @@ func (a *admission) claim() {
 }
 
 // admit returns what of the hub's set is to be applied, and what is applied already and not
-// withdrawn.
+// withdrawn; nil if that has no Grid. Of a set that is unread it returns what is applied. It
+// enters claims, and what keeps Grids away, into a.
 func (a *admission) admit(set string) []Object {
 	bundle, copied := a.Bundles[set], a.Copies[set]
 	if a.unread(set) {
@@ -145,7 +146,7 @@ func (a *admission) withdrawn(from string) bool {
 	return ours && slices.Contains(a.Fleet.Status.Withdrawn, uid)
 }
 
-// foreignObject returns what is wrong with an object that this hub would not send.
+// foreignObject returns what is wrong with an object that this hub would not send, or nil.
 func foreignObject(hub, name string, o Object) *v1alpha1.Problem {
 	if !slices.Contains(v1.Kinds(), o.Kind) {
 		return problem(ReasonForeignObject, "bundle %s has a %s, and only Grids are applied: see who writes GridBundles on the hub", name, excerpt.Fit(o.Kind, 64))
@@ -157,7 +158,7 @@ func foreignObject(hub, name string, o Object) *v1alpha1.Problem {
 	return nil
 }
 
-// obstacle returns why a Grid cannot be applied.
+// obstacle returns why a Grid cannot be applied; nil if it can be.
 func (a *admission) obstacle(set string, o Object) *v1alpha1.Problem {
 	if a.Missing.Kinds[o.Kind] {
 		return problem(ReasonKindMissing, "the cluster does not know the kind %s: install the CustomResourceDefinitions there with: "+

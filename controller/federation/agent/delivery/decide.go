@@ -66,7 +66,7 @@ func Decide(o Observed) Delivery {
 	return d
 }
 
-// isStopping reports whether a removal that has begun was stopped, or is to be, and has not ended.
+// isStopping reports whether a removal is or was stopped, and the set not yet applied again.
 func (a *admission) isStopping(copied Bundle, name string) bool {
 	by, found := a.Applied[name]
 	if copied.Stopped {
@@ -75,9 +75,9 @@ func (a *admission) isStopping(copied Bundle, name string) bool {
 	return copied.Removing && a.stopped()
 }
 
-// goOn decides about a removal that was stopped. Flux ends the deletion of a Kustomization that is
-// suspended without removing anything. Only then it is known what is left, and the hub may want it
-// again.
+// goOn decides about a removal that was stopped. Flux ends the deletion of a suspended
+// Kustomization without removing anything. Until then the set is in d.Stop, then in d.Revive
+// with what is left, which the hub may want again, or in d.Remove if nothing is.
 func (d *Delivery) goOn(name string, frozen bool, a admission) {
 	if _, ending := a.Applied[name]; ending || frozen || a.Copies[name].Unread != "" {
 		d.Stop = append(d.Stop, name)

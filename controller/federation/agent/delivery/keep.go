@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// keep adds to a set what would leave it before Flux can prune it: Flux prunes only what it knows
-// that it has applied. It does not know a Grid that it is still applying, or that it has not
-// applied again since its Kustomization was made again or restored from a backup. And it leaves
-// alone what a user has marked so.
+// keep returns the set, and with it what would leave it before Flux can prune it: Flux prunes
+// only what it knows that it has applied. It does not know a Grid that it is still applying, or
+// that it has not applied again since its Kustomization was made again or restored from a
+// backup. And it leaves alone what a user has marked so.
 func (a *admission) keep(name string, set []Object) []Object {
 	by := a.Applied[name]
 	kept := slices.Clone(set)

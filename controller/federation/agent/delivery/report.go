@@ -55,7 +55,8 @@ func (a *admission) clusterProblems() []v1alpha1.Problem {
 const problemsMax = 10
 
 // reports returns a report, by its name, about every Grid that the hub wants here, and about
-// those here that have the hub's annotation.
+// those here that have the hub's annotation: all that it asks about, and straysMax others. It
+// adds these to a.wanted. There are at most v1alpha1.MaxGrids.
 func (a *admission) reports(apply map[string][]Object) map[string]v1alpha1.GridReportSpec {
 	failures := map[string]string{}
 	for name, set := range apply {
@@ -113,7 +114,7 @@ func (a *admission) asked(from string) bool {
 		slices.ContainsFunc(a.Fleet.Status.Grids, func(g v1alpha1.ClusterGrid) bool { return g.UID == uid })
 }
 
-// interleave returns those Grids of a cluster that count: of each namespace one, and then of each
+// interleave returns the keys of the Grids that count: of each namespace one, and then of each
 // another one. So a tenant who makes many does not crowd out those of others.
 func interleave(grids map[Key]Live, counts func(Key) bool) []Key {
 	keys := slices.DeleteFunc(slices.SortedFunc(maps.Keys(grids), compareKeys), func(key Key) bool { return !counts(key) })
@@ -126,7 +127,7 @@ func interleave(grids map[Key]Live, counts func(Key) bool) []Key {
 	return keys
 }
 
-// compareKeys sorts Namespaces before Grids, as Flux applies them.
+// compareKeys compares as cmp.Compare does. Namespaces come before Grids, as Flux applies them.
 func compareKeys(x, y Key) int {
 	last := func(k Key) int {
 		if k.Kind == "Namespace" {
@@ -163,8 +164,8 @@ func applyFailed(failure string) *v1alpha1.Problem {
 	return problem(ReasonApplyFailed, "Flux fails; if it does not know a field, run there: kubectl apply --server-side -k deploy/crds; it says: %s", failure)
 }
 
-// fit leaves out what is above v1alpha1.MaxReport: states first, then the last rows, which are
-// those of healthy units.
+// fit returns a report without what the hub does not use, and without what is above
+// v1alpha1.MaxReport: states go first, then the last rows, which are those of healthy units.
 func fit(r v1alpha1.GridReportSpec) v1alpha1.GridReportSpec {
 	r.Status.UnusedTemplates, r.Status.PrunedTemplates, r.Status.Removals = nil, nil, nil
 	r.Status.Clusters, r.Status.ClusterRate = nil, ""

@@ -24,8 +24,8 @@ type share struct {
 	stuck     *obstacle              // why nothing is changed
 }
 
-// distribute decides what is sent of each namespace. The namespaces depend on each other
-// only by the number of Grids and of UIDs in withdrawn.
+// distribute decides what is sent of each namespace: m.write, m.remove, m.rows and m.stuck. The
+// namespaces depend on each other only by the number of Grids and of UIDs in withdrawn.
 func (m *member) distribute() {
 	shares := m.shares()
 	m.bound(shares)
@@ -42,7 +42,7 @@ func (m *member) distribute() {
 	}
 }
 
-// send decides what is sent of one namespace, or why not.
+// send decides what is sent of one namespace, or returns why nothing is; its rows then stay.
 func (m *member) send(s *share) *obstacle {
 	complete := true
 	next, again := s.rows, map[string]bool{}
@@ -145,8 +145,8 @@ func (m *member) shares() map[string]*share {
 	return all
 }
 
-// selected returns the Grids that the cluster is to have. Those that are unfit for it are among
-// them if the cluster has them, and left out otherwise.
+// selected returns the Grids that the cluster is to have, and notes what is wrong with some.
+// Those that are unfit for it are among them if the cluster has them, and left out otherwise.
 func (m *member) selected() []*Grid {
 	var selected []*Grid
 	if m.removing {
@@ -177,7 +177,7 @@ func (m *member) selected() []*Grid {
 	return m.distinct(selected)
 }
 
-// unfit returns why a Grid cannot be sent to this cluster as it is.
+// unfit returns why a Grid cannot be sent to this cluster as it is; nil if it can be.
 func (m *member) unfit(g *Grid) *obstacle {
 	target := g.Content.TargetNamespace
 	switch {
@@ -199,8 +199,8 @@ func (m *member) mayTarget(namespace string) bool {
 	return slices.ContainsFunc(m.Object.Spec.TargetNamespaces, func(allowed string) bool { return allowed == namespace || allowed == "*" })
 }
 
-// distinct leaves out Grids whose name in the cluster another Grid has. First comes what the
-// cluster has, then what is in its own namespace.
+// distinct leaves out Grids whose name in the cluster another Grid has, and notes that. First
+// comes what the cluster has, then what is in its own namespace. It changes selected.
 func (m *member) distinct(selected []*Grid) []*Grid {
 	rank := func(g *Grid) int {
 		switch {
@@ -232,8 +232,8 @@ func (m *member) distinct(selected []*Grid) []*Grid {
 	})
 }
 
-// bound leaves namespaces as they are if they are too large. Those with the fewest Grids come
-// first.
+// bound marks shares that are too large as stuck, or leaves out their new Grids while others
+// leave. Those with the fewest Grids come first.
 func (m *member) bound(shares map[string]*share) {
 	count := len(m.rows)
 	for _, s := range slices.SortedFunc(maps.Values(shares), func(a, b *share) int {
@@ -268,7 +268,7 @@ func (m *member) bound(shares map[string]*share) {
 	}
 }
 
-// tooLarge returns why the Grids of a namespace do not fit into a bundle.
+// tooLarge returns why the Grids of a namespace do not fit into a bundle; nil if they do.
 func (m *member) tooLarge(s *share) *obstacle {
 	weight, size := 0, 0
 	for _, g := range s.wanted {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// conditions returns the conditions of the cluster, in the order in which they are shown.
+// conditions returns the cluster's conditions, always the same six, in the order to be shown.
 func (m *member) conditions() []metav1.Condition {
 	return []metav1.Condition{m.reachable(), m.current(), m.stale(), m.distributionHeld(), m.engineMissing(), m.clusterReplaced()}
 }
@@ -155,7 +155,7 @@ func (m *member) noteTexts() (all []string) {
 }
 
 // leaving returns a message that names Grids which the cluster still reports though the hub has
-// withdrawn them.
+// withdrawn them; "" if there are none.
 func (m *member) leaving() string {
 	var stuck, others []string
 	for _, uid := range m.withdrawn {
@@ -177,7 +177,7 @@ func (m *member) leaving() string {
 	return "withdrawn, and still reported by the cluster: " + texts(all[:min(notesMax, len(all))], len(all))
 }
 
-// behind names the Grids that are not what the hub has, first those that something is wrong with.
+// behind returns a message that names Grids which are not what the hub has, faulty ones first.
 func (m *member) behind() string {
 	var failed, others []string
 	for _, row := range m.rows {

@@ -98,8 +98,8 @@ func (m *member) selects(c *Content) bool {
 	return m.answers[c.Selector]
 }
 
-// answersFor returns by selector what is known of clusters with the same labels, which share
-// this map.
+// answersFor returns which selectors are known to select clusters with these labels, or not to.
+// These clusters share the map, and selects adds to it.
 func (f *fleet) answersFor(of map[string]string) map[string]bool {
 	key := labels.FormatLabels(of) // sorted
 	if f.selected[key] == nil {

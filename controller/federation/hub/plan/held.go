@@ -11,8 +11,8 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// uidOf returns the UID of a Grid in an annotation superedge.io/from, and whether it is one of
-// this hub. A member may write anything there, and a person copies it from a message.
+// uidOf returns the UID of a Grid in an annotation superedge.io/from, and reports whether it is
+// one of this hub. A member may write anything there, and a person copies it from a message.
 func uidOf(hub, from string) (string, bool) {
 	uid, ours := strings.CutPrefix(from, hub+"/")
 	plain := !strings.ContainsFunc(uid, func(r rune) bool {
@@ -61,8 +61,8 @@ func (m *member) unknownGrids() []string {
 	return slices.Sorted(maps.Keys(unknown))
 }
 
-// hold leaves the namespaces as they are in which there are unknown Grids. Of one that is only
-// reported it is known where it is in the cluster: what goes there is held.
+// hold marks the shares as stuck in which there are unknown Grids. Of one that is only reported
+// it is known where it is in the cluster: what goes there is held.
 func (m *member) hold(shares map[string]*share) {
 	if len(m.unknown) == 0 {
 		return

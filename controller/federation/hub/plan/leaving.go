@@ -29,8 +29,8 @@ type departure struct {
 // held is in the text of a departure that waits because most Grids of the cluster would leave.
 const held = "because most Grids of the cluster would leave at once"
 
-// findDepartures finds the Grids that leave the cluster, and decides which of them leave now. It
-// writes the clocks into the rows.
+// findDepartures finds the Grids that leave the cluster, and decides which of them leave now.
+// It writes them into m.departures, and the clocks into the rows.
 func (m *member) findDepartures() {
 	if m.removing {
 		return
@@ -204,7 +204,7 @@ func (f *fleet) leavesImmediately(g *Grid) bool {
 	return f.graceOf(g) == 0 && f.budgetOf(g).String() == "100%"
 }
 
-// counts reports whether a place is still taken.
+// counts reports whether a place in the removal budget is still taken.
 func counts(r v1alpha1.GridRemoval, now time.Time) bool { return r.At.Add(removal.Window).After(now) }
 
 // placeOf returns the namespace of a Grid in the cluster.

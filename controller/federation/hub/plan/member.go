@@ -147,7 +147,8 @@ func gist(of v1alpha1.FleetClusterStatus) v1alpha1.FleetClusterStatus {
 	return s
 }
 
-// obstacle returns why nothing may be changed in the cluster except Grids that are not known.
+// obstacle returns why nothing may be changed in the whole cluster, or nil. Grids that are not
+// known are no reason: they hold only their namespaces.
 func (m *member) obstacle() *obstacle {
 	switch o := m.Object; {
 	case m.Hub == "":

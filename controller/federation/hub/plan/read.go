@@ -75,7 +75,7 @@ func (c *Content) readRemoval(annotations map[string]string) {
 	c.Releases = removal.ReadReleases(annotations[v1.AnnotationAllowRemoval])
 }
 
-// readPlaces reads to which clusters and where the Grid is sent.
+// readPlaces reads to which clusters and where the Grid is sent. What is wrong is in c.Fault.
 func (c *Content) readPlaces(hub string, o *unstructured.Unstructured) {
 	var faults []string
 	if _, back := uidOf(hub, o.GetAnnotations()[v1alpha1.AnnotationFrom]); back {
@@ -201,7 +201,8 @@ func encode(o any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// Kept returns the labels or annotations that a copy has too.
+// Kept returns, in a new map that is never nil, the labels or annotations that a copy has too:
+// all but those about this cluster alone and those of tools that deploy.
 func Kept(all map[string]string) map[string]string {
 	copies := map[string]string{}
 	for key, value := range all {

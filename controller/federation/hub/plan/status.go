@@ -141,7 +141,7 @@ func (m *member) problems() []v1alpha1.Problem {
 	return all
 }
 
-// unanswered returns the reported problem that keeps the cluster from being read.
+// unanswered returns the reported problem that keeps the cluster from being read, or nil.
 func (m *member) unanswered() *v1alpha1.Problem {
 	for _, p := range m.problems() {
 		if p.Reason == reasonUnreachable || p.Reason == reasonKubeConfig || p.Reason == reasonTooLarge {
