@@ -50,8 +50,8 @@ const (
 	kindGroup = "NodeGroup"
 )
 
-// each executes all steps that write to one kind of object, several at the same time, and counts
-// them.
+// each executes all steps that write to one kind of object, several at the same time, counts
+// them, and returns their errors.
 func each[T any](ctx context.Context, e *execution, kind string, steps []T, do func(context.Context, T) error) error {
 	errs := make([]error, len(steps))
 	// If ctx ends, each step returns its error: none is left out.
@@ -62,8 +62,8 @@ func each[T any](ctx context.Context, e *execution, kind string, steps []T, do f
 	return errors.Join(errs...)
 }
 
-// tolerate handles answers that mean that the caches were behind: it requests a retry. A missing
-// object is not an error.
+// tolerate requests a retry and returns nil for a conflict: the caches were behind. A missing
+// object is nil too. Other errors are returned.
 func (e *execution) tolerate(err error) error {
 	if apierrors.IsConflict(err) {
 		e.again.Store(true)
@@ -169,7 +169,7 @@ func (e *execution) apply(ctx context.Context, s *assign.NodeStep) error {
 	return nil
 }
 
-// recordTaints writes the annotation that a release without records reads.
+// recordTaints writes the annotation that a release without records reads, if there is room.
 func (e *execution) recordTaints(ctx context.Context, s *assign.NodeStep) error {
 	if s.TaintRecord == nil {
 		return nil
@@ -223,7 +223,7 @@ func (e *execution) object(ctx context.Context, s assign.Patch, o client.Object)
 	return nil
 }
 
-// mainAndStatus also sends the Events of a step, once all of it is written.
+// mainAndStatus writes to an object and to its status, and then sends the Events of the step.
 func (e *execution) mainAndStatus(ctx context.Context, s assign.Patch, o client.Object) error {
 	if s.Main != nil {
 		patch, metadata := maps.Clone(s.Main), map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion}
@@ -265,7 +265,7 @@ func (e *execution) patch(ctx context.Context, o client.Object, patch map[string
 	return err
 }
 
-// delete removes a unit that a group has found, if the API server itself knows of no Node for it.
+// delete removes a unit that a group has found. If a Node of it is left, it requests a retry.
 func (e *execution) delete(ctx context.Context, s assign.Delete) error {
 	nodes := &metav1.PartialObjectMetadataList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))

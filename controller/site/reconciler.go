@@ -178,7 +178,7 @@ func (m *nodeMemory) matters(e event.TypedUpdateEvent[*corev1.Node]) bool {
 	return keys == nil || assign.Matters(e.ObjectOld, e.ObjectNew, *keys)
 }
 
-// readAll reads Nodes. Nodes that are not among them are forgotten.
+// readAll returns Nodes as decisions need them. Nodes that are not among them are forgotten.
 func (m *nodeMemory) readAll(nodes []corev1.Node) []assign.Node {
 	all, read := make([]assign.Node, len(nodes)), make(map[types.UID]assign.Node, len(nodes))
 	for i := range nodes {

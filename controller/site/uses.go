@@ -105,7 +105,7 @@ func (u *uses) read(ctx context.Context, now time.Time) (all *assign.Uses, wait 
 	return all, false, nil
 }
 
-// follow starts to watch a kind that the API server serves.
+// follow starts to watch a kind, unless the API server does not serve it, which is no error.
 func (u *uses) follow(ctx context.Context, s *useSource, now time.Time) error {
 	if s.informer != nil || now.Sub(s.asked) < usesPeriod {
 		return nil

@@ -72,9 +72,10 @@ const (
 	noLostUnit
 )
 
-// vanished reports whether what put the label on the Node is gone: the unit, the group, the unit's
-// membership of the group, or by an edit most of the unit's Nodes or an entry of its setNode. A
-// Node that has left a unit by its own labels is a deliberate move: then it is false.
+// vanished reports whether what put the label on the Node is gone: the unit, the group, the
+// unit's membership of the group, or by an edit most of the unit's Nodes or an entry of its
+// setNode. A Node that has left a unit by its own labels is a deliberate move: then it is
+// false. lost keeps the answer of carriesLostMark about the Node for the next call.
 func (i inUse) vanished(key, value string, n *Node, lost *evidence) bool {
 	if g := i.groups[key]; g != nil {
 		u := i.units[value]

@@ -20,7 +20,7 @@ func newGone() gone {
 
 // newNodeStep returns what to write to a Node so that it has what is requested, what it keeps,
 // and nothing else of ours; nil if nothing is to be written. foreign are taints that the Node
-// calls ours and that are not.
+// calls ours and that are not. Keys that are removed are added to leaves.
 func newNodeStep(n *Node, c *nodeRequests, keeps map[string]string, leaves gone) (s *NodeStep, foreign []string) {
 	if c == nil {
 		c = &nodeRequests{}

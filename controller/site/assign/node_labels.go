@@ -163,9 +163,9 @@ func (c *nodeRequests) gather(node string, u *unit, groups map[string]*group) {
 	}
 }
 
-// put adds a request. lost reports whether another unit has added a different one before, which
-// stays. A request of a unit that the Node could have chosen itself gives way to one of a unit
-// that it could not.
+// put adds a request. lost reports whether another unit has added a different one, before,
+// which stays. A request of a unit that the Node could have chosen itself gives way to one of a
+// unit that it could not.
 func put(into *map[string]request, key string, mine request) (before request, lost bool) {
 	before, taken := (*into)[key]
 	if !taken {

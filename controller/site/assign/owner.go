@@ -64,9 +64,9 @@ func ReadNode(n *corev1.Node) Node {
 	return read
 }
 
-// isSiteManager recognises SuperEdge's site-manager by what only it does: it updates Nodes with
-// labels whose value says that a unit holds them. A user with kubectl may have done so too, and
-// keeps the ownership of these keys.
+// isSiteManager reports whether an entry is of SuperEdge's site-manager, by what only it does:
+// it updates Nodes with labels whose value says that a unit holds them. A user with kubectl may
+// have done so too, and keeps the ownership of these keys.
 func isSiteManager(e metav1.ManagedFieldsEntry, keys Keys, labels map[string]string) bool {
 	if e.Operation != metav1.ManagedFieldsOperationUpdate || strings.HasPrefix(e.Manager, "kube") {
 		return false

@@ -34,8 +34,8 @@ type candidate struct {
 	due   time.Time // zero: never
 }
 
-// decide checks one group's own units. It puts the annotations that must change into edits, by
-// unit.
+// decide decides which of a group's own units are deleted. It puts the annotations that must
+// change into edits, by unit, and the rest into the plan and the group.
 func (r *removals) decide(g *group, units []*unit, edits map[string]edit) {
 	var own, lost []*unit
 	for _, u := range units {
@@ -64,7 +64,7 @@ func (r *removals) decide(g *group, units []*unit, edits map[string]edit) {
 	r.remove(g, clocked, releases, held, len(own))
 }
 
-// clocked starts the clock of a lost unit, or reads it.
+// clocked reads the clock of a lost unit. If it has none, it starts it in e, and returns false.
 func (r *removals) clocked(g *group, u *unit, e edit) (candidate, bool) {
 	since, err := time.Parse(time.RFC3339, u.Annotations[gridv1.AnnotationLostAt])
 	if err != nil {
@@ -193,7 +193,7 @@ func (g *group) releaseCommand(lost []candidate) string {
 		g.Name, gridv1.AnnotationAllowRemoval, strings.Join(entries, ","))
 }
 
-// reportUnmatched names releases that release nothing, and how they must be written.
+// reportUnmatched reports releases that release nothing, and how they must be written.
 func (g *group) reportUnmatched(releases removal.Releases, lost []candidate) {
 	losses := map[string]time.Time{}
 	for _, u := range lost {

@@ -48,8 +48,8 @@ func selects(n *Node, keeps map[string]string, given, entangled []*unit) []*unit
 	return s.members
 }
 
-// join adds a unit. If a selector would not match any more, the unit does not join, and join
-// returns that selector's unit.
+// join adds a unit and returns nil. If a selector would not match any more, the unit does not
+// join, and join returns that selector's unit.
 func (s *selection) join(u *unit) (by *unit) {
 	members := append(slices.Clone(s.members), u)
 	slices.SortFunc(members, byName)
@@ -125,7 +125,7 @@ func (u *unit) reportUnstable(n *Node, by *unit) {
 	}
 }
 
-// entangle finds the units whose selectors read what units set.
+// entangle returns the units whose selectors read what units set, and marks them as such.
 func entangle(units []*unit) (entangled []*unit) {
 	labels, notes := sets.New[string](), sets.New[string]()
 	for _, u := range units {

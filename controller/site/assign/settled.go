@@ -12,7 +12,7 @@ import (
 // a move. Then labels in use stay as if the unit were gone (decision 34). That the edit does so is
 // written to the unit's status before any Node is, since afterwards fewer Nodes show it.
 
-// findEdited finds the Nodes from which an edit of a unit's spec takes labels.
+// findEdited fills in former, taken and mostTaken of units, if an edit takes labels from Nodes.
 func (d *decision) findEdited() {
 	if !slices.ContainsFunc(d.units, (*unit).isEdited) {
 		return
