@@ -61,10 +61,11 @@ func (a Admission) Next() time.Time {
 	return slices.MinFunc(slices.Collect(maps.Values(a.Refused)), time.Time.Compare)
 }
 
-// Admit decides which new values of a key make a unit. fresh has the Nodes that carry each of them,
-// sorted; a value is new if there is no unit of it. A value that one of its Nodes has brought
-// before is admitted. Otherwise the first Node with room brings it. allowed is how many each Node
-// may bring within a Window; 0: any number.
+// Admit decides which new values of a key make a unit. fresh has the Nodes that carry each of
+// them, sorted; a value is new if there is no unit of it. A value that one of its Nodes has
+// brought before is admitted. Otherwise the first Node with room brings it. allowed is how many
+// each Node may bring within a Window; 0: any number. With another key than before, nothing
+// counts yet.
 func (l Log) Admit(key string, fresh map[string][]string, allowed int, now time.Time) Admission {
 	if l.key != key || allowed == 0 {
 		l = Log{}
@@ -107,7 +108,7 @@ func (l Log) current(now time.Time) map[string]node {
 	return nodes
 }
 
-// bring records which Node brings the value. If none has room, it returns when one will.
+// bring records which Node brings the value and returns zero, or returns when one has room.
 func (l Log) bring(value string, names []string, allowed int, now time.Time) (until time.Time) {
 	bring := func(name string) {
 		n := l.nodes[name]

@@ -96,7 +96,7 @@ func (s *State) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// keep copies text, which the decoder reuses.
+// keep returns a copy of text, which the decoder reuses; nil for null.
 func keep(text []byte) []byte {
 	if bytes.Equal(text, []byte("null")) {
 		return nil

@@ -89,7 +89,7 @@ func validateTemplate(path *field.Path, template []byte) field.ErrorList {
 	return nil
 }
 
-// fieldsOf takes a template apart; null is one without fields.
+// fieldsOf returns the fields of a template, nil for null, or what is wrong with it.
 func fieldsOf(path *field.Path, template []byte) (map[string]json.RawMessage, field.ErrorList) {
 	if template == nil {
 		return nil, nil

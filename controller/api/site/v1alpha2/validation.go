@@ -87,7 +87,7 @@ func (s SetNode) Privileged() (plain, privileged SetNode, errs field.ErrorList) 
 	return plain, privileged, errs
 }
 
-// PrivilegedKey reports whether the prefix of a label key is one of two domains or below one.
+// PrivilegedKey reports whether a label key has a prefix that Privileged names, or one below.
 func PrivilegedKey(key string) bool {
 	return isOf(key, "node-role.kubernetes.io", corev1.LabelNamespaceNodeRestriction)
 }
@@ -126,8 +126,8 @@ func (t Taint) wrong(path *field.Path, before []Taint) *field.Error {
 	return wrong(path, t.Key, t.Value)
 }
 
-// Compile makes a selector ready for use, once for many objects. Its error says what is wrong with
-// the expressions.
+// Compile returns a function that reports whether the selector selects an object with these
+// labels and annotations. Its error says what is wrong with the expressions.
 func (s *Selector) Compile() (func(labels, annotations map[string]string) bool, error) {
 	if s.Empty() {
 		return func(_, _ map[string]string) bool { return false }, nil
