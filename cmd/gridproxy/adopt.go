@@ -24,10 +24,11 @@ type runningDaemon struct {
 	flags   []string
 }
 
-// runningDaemons finds process 1, or else the daemons in the network and mount namespaces of this
-// process. In other namespaces a daemon writes other rules, and its paths are other files. Any user
-// can start a process with any command line, and flags name files that are trusted, so only
-// processes of this one's user count. An unreadable process is skipped.
+// runningDaemons returns process 1 if that is a daemon, else the daemons in the network and
+// mount namespaces of this process, by number. In other namespaces a daemon writes other rules,
+// and its paths are other files. Any user can start a process with any command line, and flags
+// name files that are trusted, so of these only processes of this one's user count. An
+// unreadable process is skipped.
 func runningDaemons(proc string) []runningDaemon {
 	if flags := daemonFlags(filepath.Join(proc, "1", "cmdline")); flags != nil {
 		return []runningDaemon{{1, flags}}
@@ -89,7 +90,8 @@ func daemonFlags(file string) []string {
 }
 
 // flagsOf returns the flags of a daemon in a command line from /proc, in which a zero byte ends
-// each word. It returns nil for another command line.
+// each word: empty, but not nil, if it has none. It returns nil for another command line, such
+// as that of a run with --cleanup, which is no daemon.
 func flagsOf(text []byte) []string {
 	words := strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 	if len(words) < 2 || path.Base(words[0]) != "gridproxy" || words[1] != "run" {
@@ -101,7 +103,7 @@ func flagsOf(text []byte) []string {
 	return words[2:]
 }
 
-// optionsOf returns the options of a daemon with these flags, without its --config.
+// optionsOf returns the options of a daemon with these flags. It does not read its --config.
 func optionsOf(words []string) (options.Options, error) {
 	o := options.Defaults()
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -116,8 +118,9 @@ type adoption struct {
 	required bool     // warn if there is neither a flag nor a daemon
 }
 
-// from sets the flags, unless there are flags other than the command's own. It returns the daemon
-// whose flags they are; process 0 = none.
+// from sets flags to those of the running daemon, unless flags other than the command's own are
+// given. It returns that daemon, or one with process 0 if it took over no flag. It also takes
+// over none, and warns, if several daemons run, or if none does and one is required.
 func (a adoption) from(flags *pflag.FlagSet, proc string, warn func(string)) (runningDaemon, error) {
 	others := false
 	own := map[string]string{}

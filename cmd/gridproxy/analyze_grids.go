@@ -60,7 +60,8 @@ func gridsIn(all []manifest.Raw) ([]gridspec.Grid, error) {
 	return grids, nil
 }
 
-// gridsOf returns the Grids of a cluster. denied is as in clusterlist.GridServer.Grids.
+// gridsOf returns the Grids of a cluster in a namespace, "" = in all. If the right to list some
+// kinds is missing, denied is a line that says so, and the others are listed.
 func gridsOf(ctx context.Context, o options.Options, namespace string) (grids []gridspec.Grid, denied string, err error) {
 	config, err := apiserver.RestConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
 	if err != nil {

@@ -68,8 +68,9 @@ The daemon never does this automatically: its rules stay in force when it ends.`
 	return cmd
 }
 
-// cleanUp removes our rules, unless it would remove those of a proxy beside a daemon of this
-// container, and restores settings.
+// cleanUp removes our rules and kube-proxy's, restores settings if the flags ask for it, and
+// prints what it did. It returns an error, and changes nothing, if it would remove the rules of
+// a proxy beside a daemon of this container.
 func cleanUp(ctx context.Context, o options.Options, flags cleanupFlags, std command.Stdio) error {
 	if o.Shadow && o.ServiceProxyName == "" {
 		return errShadowCleanup()
@@ -109,7 +110,8 @@ func cleanUp(ctx context.Context, o options.Options, flags cleanupFlags, std com
 	return err
 }
 
-// describeRemoval returns a line for each place where something was removed, or would be.
+// describeRemoval returns a line for each place where something was removed, or would be. If
+// there is no such place, it returns a line that says so.
 func describeRemoval(r rules.Removal) string {
 	if len(r.Items) == 0 {
 		return "nothing to remove: nothing of gridproxy or kube-proxy is here\n"
@@ -137,7 +139,7 @@ func describeRemoval(r rules.Removal) string {
 }
 
 // besideAnother returns an error if the daemon runs beside another proxy, whose rules a cleanup
-// with these options would remove.
+// with these options would remove, or if the daemon's flags cannot be parsed.
 func besideAnother(o options.Options, daemon runningDaemon) error {
 	if o.ServiceProxyName != "" {
 		return nil
@@ -160,7 +162,8 @@ func errShadowCleanup() error {
 	return command.NewUsageError(errors.New("--shadow: a shadow has written nothing, and the rules of the proxy that serves this node would be removed; if you want that, run gridproxy cleanup without this flag outside of the shadow's container"))
 }
 
-// restoreSettings restores the settings, and prints the result for each of them.
+// restoreSettings restores the settings that a daemon changed, and prints the result for each
+// of them. With dryRun it only prints what it would do.
 func restoreSettings(std command.Stdio, dryRun bool) error {
 	restore, would := host.Machine{}.Restore, ""
 	if dryRun {

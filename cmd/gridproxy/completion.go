@@ -26,7 +26,8 @@ const (
 	nodesPath    = "/api/v1/nodes"
 )
 
-// completeFlag completes a flag with names of a kind: part returns the namespace or the name.
+// completeFlag makes a shell complete a flag with names of the objects at an API path: part
+// picks the namespace or the name.
 func (in *inputs) completeFlag(cmd *cobra.Command, flag, path string, part func(namespace, name string) string) {
 	list := command.CompleteNames(func(ctx context.Context, _ []string, _ string, add func(string) bool) error {
 		return in.eachName(ctx, path, func(namespace, name string) bool { return add(part(namespace, name)) })
@@ -34,8 +35,8 @@ func (in *inputs) completeFlag(cmd *cobra.Command, flag, path string, part func(
 	_ = cmd.RegisterFlagCompletionFunc(flag, list) // fails only for a flag that has one
 }
 
-// completeServices completes arguments that are Services, at most a number of them, and
-// --namespace.
+// completeServices makes a shell complete arguments that are Services, at most a number of
+// them, and --namespace.
 func (in *inputs) completeServices(cmd *cobra.Command, namespace *string, most int) {
 	cmd.ValidArgsFunction = command.CompleteNames(func(ctx context.Context, args []string, typed string, add func(string) bool) error {
 		if len(args) >= most {
@@ -53,8 +54,8 @@ func (in *inputs) completeServices(cmd *cobra.Command, namespace *string, most i
 	in.completeFlag(cmd, "namespace", servicesPath, func(namespace, _ string) string { return namespace })
 }
 
-// eachName calls add with the objects of a kind in the source that the flags name, until it returns
-// false.
+// eachName calls add with each object at an API path, in the source that the flags name, until
+// add returns false.
 func (in *inputs) eachName(ctx context.Context, path string, add func(namespace, name string) bool) error {
 	if in.FromState == "" && len(in.Manifests) == 0 {
 		config, err := apiserver.RestConfig(in.Options, slog.New(slog.DiscardHandler))
@@ -83,7 +84,8 @@ func addNames[T topology.Object](objects []T, add func(namespace, name string) b
 	}
 }
 
-// objectsInFiles reads the saved state or the manifests that the flags name.
+// objectsInFiles reads the saved state, which has only its own Node, or the manifests that the
+// flags name. A pipe or standard input is an error, because the command itself reads it later.
 func (in *inputs) objectsInFiles() ([]*corev1.Node, []*corev1.Service, error) {
 	if in.FromState != "" {
 		read, err := watch.ReadState(in.FromState)

@@ -61,7 +61,8 @@ written yet is shown as a difference: --wait gives it time.`,
 	return cmd
 }
 
-// diffWithin compares until nothing differs, for at most the duration wait.
+// diffWithin compares, and again for at most the duration wait while something differs or the
+// kernel cannot be read. It returns the last diff, which is empty if nothing differs.
 func diffWithin(ctx context.Context, wait time.Duration, in *inputs, std command.Stdio) ([]byte, error) {
 	if wait > 0 && slices.Contains(in.Manifests, "-") {
 		return nil, command.NewUsageError(fmt.Errorf("--wait %s and --manifests -: standard input can be read only once; give a file", wait))

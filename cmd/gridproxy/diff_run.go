@@ -23,7 +23,7 @@ type diffRun struct {
 	kernel *driver.Shadow // nil = before the first comparison
 }
 
-// newDiffRun reads the cluster.
+// newDiffRun sets in.NodeName if it is empty and, without manifests, reads the cluster.
 func newDiffRun(ctx context.Context, in *inputs, std command.Stdio) (l *diffRun, err error) {
 	l = &diffRun{in: in, std: std}
 	if in.NodeName, err = nodeName(in.NodeName); err != nil || len(in.Manifests) > 0 {
@@ -45,8 +45,8 @@ type unreadKernelError struct{ error }
 
 func (e unreadKernelError) Unwrap() error { return e.error }
 
-// compare makes the whole answer, which is empty if the kernel holds what is desired. Only the
-// first comparison warns.
+// compare returns the whole diff, which is empty if the kernel holds what is desired. The error
+// is an unreadKernelError if the kernel cannot be read. Only the first comparison warns.
 func (l *diffRun) compare(ctx context.Context) ([]byte, error) {
 	s, err := l.snapshot(ctx)
 	if err != nil {

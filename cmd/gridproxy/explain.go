@@ -160,7 +160,7 @@ func (f explainFlags) run(ctx context.Context, in *inputs, args []string, std co
 	return explainService(ctx, in, name, std)
 }
 
-// explainAll prints a line for each Service on one node.
+// explainAll prints a line for each Service of a namespace, "" = of all, on one node.
 func explainAll(ctx context.Context, in *inputs, namespace string, std command.Stdio) error {
 	snapshot, err := in.snapshot(ctx, std.In)
 	if err != nil {
@@ -180,8 +180,8 @@ func explainAll(ctx context.Context, in *inputs, namespace string, std command.S
 	return command.PrintAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteServices(w, all) })
 }
 
-// checkNode returns an error if the source has Nodes, and the one whose view is explained is not
-// among them.
+// checkNode returns an error if the source is no saved state, has Nodes, and the one whose view
+// is explained is not among them.
 func (in *inputs) checkNode(s topology.Snapshot) error {
 	if _, known := s.Nodes[s.Node]; known || len(s.Nodes) == 0 || in.saved != nil {
 		return nil
@@ -227,7 +227,8 @@ func explainByNode(ctx context.Context, in *inputs, name types.NamespacedName, s
 	return command.PrintAs(std.Out, in.Output, all, func(w io.Writer) error { return explain.WriteNodes(w, all) })
 }
 
-// explainService prints the explanation of one Service on one node.
+// explainService prints the explanation of one Service on one node. If this machine is that
+// node, it also reads the kernel and asks the daemon.
 func explainService(ctx context.Context, in *inputs, name types.NamespacedName, std command.Stdio) error {
 	snapshot, err := in.snapshot(ctx, std.In)
 	if err != nil {
@@ -263,8 +264,8 @@ func explainService(ctx context.Context, in *inputs, name types.NamespacedName, 
 	return command.PrintAs(std.Out, o.Output, e, e.WriteTable)
 }
 
-// daemonNotes returns what the daemon of this machine, if it is that of the Node, enforces
-// otherwise than an API server says. It returns nothing if no daemon answers at the socket.
+// daemonNotes asks the daemon of this machine, if it is that of the Node, what it enforces
+// otherwise than an API server says. It returns nil with manifests, or if no daemon answers.
 func daemonNotes(ctx context.Context, o options.Options, service types.NamespacedName) []string {
 	if o.StatusSocket == "" || len(o.Manifests) > 0 {
 		return nil
@@ -277,8 +278,7 @@ func daemonNotes(ctx context.Context, o options.Options, service types.Namespace
 }
 
 // evidenceHere returns which Services this machine's kernel refuses, by its rules. The result
-// is empty if this machine is not the Node that is explained, or if this process may not read
-// the rules.
+// is empty if this machine is not the Node that is explained, or if this process is not root's.
 func evidenceHere(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	if here, err := nodeName(""); err != nil || here != o.NodeName || os.Geteuid() != 0 {
 		return explain.Evidence{}, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// checkFromState checks --from-state with the other flags on the command line, and returns the node
-// that these name; "" = none.
+// checkFromState returns an error if --from-state is empty, or stands beside a flag with
+// another source. Otherwise it returns the value of --node-name, or "" without --from-state.
 func checkFromState(flags *pflag.FlagSet) (node string, err error) {
 	f := flags.Lookup(options.FromStateFlag)
 	if f == nil || !f.Changed {
@@ -30,8 +30,9 @@ func checkFromState(flags *pflag.FlagSet) (node string, err error) {
 	return flags.Lookup("node-name").Value.String(), nil
 }
 
-// readState reads the file of --from-state, which takes the place of any other source. It must be
-// of the node, if one is given.
+// readState reads the file of --from-state into in.saved. It takes the place of any other
+// source in the options, and sets their node. A node that is given, not "", must be that of the
+// file.
 func (in *inputs) readState(node string) error {
 	read, err := watch.ReadState(in.FromState)
 	if err != nil {
@@ -45,12 +46,12 @@ func (in *inputs) readState(node string) error {
 	return nil
 }
 
-// stateLine returns a line with the time and the file of the saved state.
+// stateLine returns a line with the time and the file of in.saved, which must not be nil.
 func (in *inputs) stateLine() string {
 	return fmt.Sprintf("saved %s, read from %s", in.saved.Saved.UTC().Format(time.RFC3339), in.FromState)
 }
 
-// saySaved prints which saved state an answer is from that does not say it.
+// saySaved prints, to standard error, which saved state the answer is from, if it is from one.
 func (in *inputs) saySaved() {
 	if in.saved != nil {
 		fmt.Fprintf(in.stderr, "State: %s\n", in.stateLine())

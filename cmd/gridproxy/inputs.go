@@ -30,14 +30,16 @@ type inputs struct {
 	saved   *topology.Snapshot // of --from-state; nil = the source is another one
 }
 
-// declare adds the flags to a command. Its help has those of the groups in show.
+// declare sets the options to their defaults, and adds their flags to a command. Its help has
+// those of the groups in show.
 func (in *inputs) declare(cmd *cobra.Command, show ...options.Group) {
 	in.Options = options.Defaults()
 	in.AddFlags(cmd.Flags(), show...)
 	in.completeFlag(cmd, "node-name", nodesPath, func(_, name string) string { return name })
 }
 
-// read completes the options, and checks them. It serves as PreRunE of a command.
+// read completes the options from the running daemon, --config and --from-state, checks them,
+// and prints warnings. It serves as PreRunE of a command.
 func (in *inputs) read(cmd *cobra.Command, _ []string) error {
 	node, err := checkFromState(cmd.Flags())
 	if err != nil {
@@ -77,8 +79,8 @@ func (in *inputs) warnAll(warnings []string) {
 	}
 }
 
-// adoptFlags takes over the flags of the running daemon if the command line has only flags of the
-// command itself, and prints from which process they are.
+// adoptFlags takes over the flags of the running daemon if the command line has only flags of
+// the command itself. It then sets in.adopted, and prints from which process they are.
 func (in *inputs) adoptFlags(cmd *cobra.Command) error {
 	if in.adopt == nil {
 		return nil

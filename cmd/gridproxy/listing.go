@@ -24,7 +24,7 @@ type listing struct {
 }
 
 // openListing returns when everything is read: of Services those with rules, or all, as in
-// manifests.
+// manifests. The first problem, or no answer within apiServerTimeout, is its error.
 func openListing(ctx context.Context, o options.Options, allServices bool) (*listing, error) {
 	config, err := apiserver.RestConfig(o, slog.New(slog.DiscardHandler)) // the first problem is the error
 	if err != nil {
@@ -80,8 +80,8 @@ type firstProblem struct{ giveUp context.CancelCauseFunc }
 // Enabled accepts only warnings and errors.
 func (p firstProblem) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 
-// Handle makes an error from a record. It prefers the attribute err, because the message is about a
-// daemon that retries.
+// Handle ends the listing with an error from a record: its attribute err if it has one, because
+// the message is about a daemon that retries.
 func (p firstProblem) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {

@@ -69,7 +69,8 @@ error.`,
 	return cmd
 }
 
-// printMatrix prints the matrix of the named Services; none = of those in a namespace.
+// printMatrix prints the matrix of the named Services. Without names it is that of all Services
+// in a namespace, "" = in any.
 func printMatrix(ctx context.Context, in *inputs, names []types.NamespacedName, namespace string, std command.Stdio) error {
 	snapshot, err := in.allNodes(ctx, std.In)
 	if err != nil {

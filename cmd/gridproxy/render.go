@@ -78,7 +78,8 @@ func newRender(std command.Stdio) *cobra.Command {
 	return cmd
 }
 
-// renderSource prints the rules of the node for the present objects of the source.
+// renderSource prints the rules of the node for the present objects of the source, or with
+// --names what DNS answers there.
 func renderSource(ctx context.Context, in *inputs, std command.Stdio) error {
 	snapshot, err := in.snapshot(ctx, std.In)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // renderNames returns, as text, what DNS answers on the Snapshot's node, with warnings for the
-// operator.
+// operator. It returns errNoNames for a Snapshot without names.
 func renderNames(s topology.Snapshot, o options.Options) (text []byte, warnings []string, err error) {
 	if s.Namespaces == nil {
 		return nil, nil, errNoNames

@@ -117,8 +117,8 @@ func runOrInstead(ctx context.Context, in *inputs, std command.Stdio, warnings [
 	return runDaemon(ctx, in, std, warnings)
 }
 
-// nodeName falls back to the variable NODE_NAME of the DaemonSet, then to the host name as
-// kube-proxy has it: trimmed, in lower case.
+// nodeName returns given. If that is empty, it falls back to the variable NODE_NAME of the
+// DaemonSet, then to the host name as kube-proxy has it: trimmed, in lower case.
 func nodeName(given string) (string, error) {
 	if name := cmp.Or(given, os.Getenv("NODE_NAME")); name != "" {
 		return name, nil

@@ -30,8 +30,8 @@ func (in *inputs) snapshot(ctx context.Context, stdin io.Reader) (s topology.Sna
 	return s, nil
 }
 
-// allNodes returns a Snapshot of no node in particular, with the labels of all Nodes. A source
-// without Nodes is an error.
+// allNodes returns a Snapshot of no node in particular, with the labels of all Nodes, and
+// clears in.NodeName. A source without Nodes is an error.
 func (in *inputs) allNodes(ctx context.Context, stdin io.Reader) (topology.Snapshot, error) {
 	in.NodeName = ""
 	s, err := in.snapshot(ctx, stdin)

@@ -41,7 +41,8 @@ a Service is quarantined; another proxy writes the same rules.`,
 	return cmd
 }
 
-// printStatus prints the answer of the daemon. The error has a line for each problem.
+// printStatus prints the answer of the daemon. A daemon that is not healthy, or does not
+// answer, is a command.Finding with a line for each problem.
 func printStatus(ctx context.Context, o options.Options, std command.Stdio) error {
 	if o.StatusSocket == "" {
 		return command.NewUsageError(errors.New(`--status-socket "": want the path of the daemon's socket`))

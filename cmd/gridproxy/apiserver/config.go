@@ -24,10 +24,11 @@ const serverName = "kubernetes.default.svc"
 // CredentialsDir is where the kubelet puts the token of a Pod and the CA of its cluster.
 const CredentialsDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Config connects to servers, at least one, with the credentials in dir. It replaces the address in
-// the environment, which is the cluster IP: this daemon has to write its rules first. The servers'
-// certificates must be for kubernetes.default.svc, independent of their addresses. The node's name
-// decides which server is tried first. The log is that of New.
+// Config returns how to connect to servers, HOST:PORT and at least one, with the credentials in
+// dir, which it reads. They replace the address in the environment, which is the cluster IP:
+// this daemon has to write its rules first. The servers' certificates must be for
+// kubernetes.default.svc, independent of their addresses. The node's name decides which server
+// is tried first. The log is that of New.
 func Config(servers []string, node, dir string, log *slog.Logger) (*rest.Config, error) {
 	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
 	for _, file := range []string{token, ca} {
@@ -54,7 +55,8 @@ func orderFor(servers []string, node string) []string {
 	return slices.Concat(servers[first:], servers[:first])
 }
 
-// RestConfig returns how to connect to the API server. Servers that are abandoned are logged.
+// RestConfig returns how to connect to the API server that the options name, or to that of the
+// Pod's cluster. It connects to none. Servers that are abandoned later are logged.
 func RestConfig(o options.Options, log *slog.Logger) (config *rest.Config, err error) {
 	switch {
 	case o.Kubeconfig != "":

@@ -81,9 +81,9 @@ type attempt struct {
 	err    error
 }
 
-// Dial connects to a server. It ignores the address that it is given. The next server is tried as
-// soon as one has failed, and in parallel if one has not answered for a while. The first connection
-// wins.
+// Dial connects to a server. It ignores the address that it is given. The next server is tried
+// as soon as one has failed, and in parallel if one has not answered for a while. The first
+// connection wins. It returns an error once all servers have failed.
 func (d *Dialer) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	ctx, done := context.WithCancel(ctx)
 	defer done() // an established connection does not depend on it
@@ -121,7 +121,7 @@ func (d *Dialer) Dial(ctx context.Context, network, _ string) (net.Conn, error) 
 	return nil, fmt.Errorf("no API server of --api-servers %s can be reached: %w", strings.Join(d.servers, ","), errors.Join(failed...))
 }
 
-// closeLate closes the connections that were established after the first one.
+// closeLate waits for n more results, and closes the connections that they bring.
 func closeLate(tried <-chan attempt, n int) {
 	for range n {
 		if a := <-tried; a.err == nil {
@@ -159,7 +159,7 @@ func (d *Dialer) leave(c *connection) {
 }
 
 // pass makes the next connection try the server after this one first, unless another is in use
-// already.
+// already. The caller holds d.mu.
 func (d *Dialer) pass(server int) {
 	if d.first == server {
 		d.first = (server + 1) % len(d.servers)
@@ -176,7 +176,8 @@ func (d *Dialer) heard(server int, a answer) {
 	}
 }
 
-// judge returns the connections that must be closed.
+// judge records an answer, and returns the connections that must be closed: all of the server
+// if it is abandoned, else none. It logs that, and when an abandoned server works again.
 func (d *Dialer) judge(server int, a answer) []*connection {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +211,7 @@ type connection struct {
 	left     sync.Once
 }
 
-// Read reads what the server sends.
+// Read reads what the server sends, and notes that it has answered.
 func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
@@ -219,7 +220,7 @@ func (c *connection) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close closes it.
+// Close closes the connection, and removes it from the Dialer.
 func (c *connection) Close() error {
 	c.left.Do(func() { c.dialer.leave(c) })
 	return c.Conn.Close()

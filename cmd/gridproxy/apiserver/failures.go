@@ -22,7 +22,8 @@ func (a answer) good() bool {
 // all.
 type failures []answer
 
-// and returns the failures after one more answer: nil if that is good.
+// and returns the failures after one more answer: nil if that is good. A status 429, and
+// another timeout of the same path, add none.
 func (f failures) and(a answer) failures {
 	switch {
 	case a.good():

@@ -61,8 +61,8 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// serverAddress parses HOST:PORT; false if the host is a name. Names are not resolved, because
-// their addresses may change while the daemon runs.
+// serverAddress parses HOST:PORT. It returns false if the host is a name. Names are not
+// resolved, because their addresses may change while the daemon runs.
 func serverAddress(text string) (netip.AddrPort, bool) {
 	addr, err := netip.ParseAddrPort(text)
 	if err != nil {

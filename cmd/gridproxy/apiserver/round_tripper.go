@@ -18,7 +18,8 @@ type roundTripper struct {
 	limit  time.Duration // of a read without an answer
 }
 
-// RoundTrip sends a request, and reports the answer of the server whose connection was used.
+// RoundTrip sends a request. If it is a GET, the Dialer learns how the server answers whose
+// connection was used: of a failure once the body is closed, and of no answer in time as 504.
 func (t *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return t.next.RoundTrip(r)

@@ -114,9 +114,9 @@ func newDaemon(ctx context.Context, o options.Options, in io.Reader, log *slog.L
 	return d, nil
 }
 
-// serveDNS sets up the DNS of this node, if the options ask for it. Where this machine has no
-// netlink to redirect queries with, the daemon goes on without it. unmatched returns the families
-// whose match set the kernel lacks.
+// serveDNS sets d.dns, if the options ask for it. o.DNS loses the addresses of families that
+// this machine lacks. Where it has no netlink to redirect queries with, that is reported, and
+// o.DNS.Enabled becomes false. unmatched returns the families whose match set the kernel lacks.
 func (d *daemon) serveDNS(o *options.Options, here topology.Host, reporter *event.Reporter, unmatched func() []rules.Family) {
 	if !o.DNS.Enabled {
 		return
@@ -140,7 +140,7 @@ func (d *daemon) reportDNS(level slog.Level, reason, text string) {
 	d.events.onNode(reason, excerpt.Message(text))
 }
 
-// flows deletes UDP flows; nil = a shadow, which deletes none.
+// flows returns what deletes UDP flows. It returns nil for a shadow, which deletes none.
 func flows(o options.Options, kernel driver.Running) syncer.Flows {
 	if o.Shadow {
 		return nil
@@ -188,8 +188,8 @@ func (d *daemon) reservedNow() []netip.AddrPort {
 	return nil
 }
 
-// newHealth makes what answers /healthz, /livez and /readyz. d.syncer is set before any server
-// starts.
+// newHealth returns the Server that answers /healthz, /livez and /readyz. d.syncer may be set
+// later, but before any server starts.
 func (d *daemon) newHealth(o options.Options, here topology.Host, m *metrics.Metrics) *health.Server {
 	return health.New(health.Config{
 		Pending:      func(f rules.Family) time.Time { return d.syncer.PendingOf(f) },
@@ -231,7 +231,8 @@ func sysctls(c options.Conntrack) host.Sysctls {
 	}
 }
 
-// serverFailed logs that a port of the daemon is not open, and sends an Event.
+// serverFailed logs that a port of the daemon is not open. It sends an Event too if that is the
+// port of health or metrics.
 func (d *daemon) serverFailed(s server, err error) {
 	d.log.Error(err.Error())
 	switch s.name { // the reasons are kube-proxy's

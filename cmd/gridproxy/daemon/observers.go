@@ -19,7 +19,7 @@ type nodeObserver struct {
 	missing bool
 }
 
-// Synced looks for the Node.
+// Synced logs that the Node is missing, or that it has appeared, once for each change.
 func (o *nodeObserver) Synced(r syncer.Result) {
 	_, known := r.Snapshot.Nodes[r.Snapshot.Node]
 	switch {
@@ -41,7 +41,8 @@ type loopbackObserver struct {
 	tried bool // once, so that a left-out IPv4 is logged once
 }
 
-// Synced acts once.
+// Synced calls route once, after the first run that wrote IPv4 with its guard, if NodePorts
+// answer on loopback addresses. It logs an error. While IPv4 is left out, it does so once, too.
 func (o *loopbackObserver) Synced(r syncer.Result) {
 	ipv4 := r.Changes.Families[rules.IPv4]
 	if o.done || ipv4.Err != nil || r.Changes.Unguarded != nil || !r.Ruleset.NodePorts.Localhost || ipv4.LeftOut != nil && o.tried {
@@ -72,9 +73,10 @@ const freeEvery = time.Minute
 // grows with the cluster, so at rest there is none.
 const freeAbove = 2 << 20
 
-// Synced frees memory only after a run without changes, when what previous runs used is garbage. It
-// always does so after a run that read the kernel back: reading costs many times as much as
-// freeing. It does not wait for the end, because a change may come meanwhile.
+// Synced calls settle after the first run that wrote a family. It frees memory only after a run
+// without changes, when what previous runs used is garbage, and always if that run read the
+// kernel back: reading costs many times as much as freeing. It does not wait for the end,
+// because a change may come meanwhile.
 func (o *memoryObserver) Synced(r syncer.Result) {
 	if r.Changes.Families.Synced() != (rules.FamilySet{}) && !o.settled {
 		o.settled = true
@@ -106,7 +108,8 @@ type portObserver struct {
 	quarantined func() []event.Quarantined
 }
 
-// Synced keeps the old answers of a family that failed: its old rules stay in force too.
+// Synced opens and closes the ports, sets their answers, and reports ports that cannot be
+// opened. It keeps the old answers of a family that failed: its old rules stay in force too.
 func (o portObserver) Synced(r syncer.Result) {
 	if r.Changes.Families.Synced() != (rules.FamilySet{}) {
 		r.Ruleset.HealthChecks = checksWithout(r.Ruleset.HealthChecks, o.quarantined())

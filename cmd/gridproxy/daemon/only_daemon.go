@@ -20,10 +20,10 @@ import (
 // kubelet kills a Pod after the same time.
 const oldDaemonLimit = 30 * time.Second
 
-// lockNamespace makes this process the only daemon that serves its network namespace, until release
-// is called. Two of them would undo each other's rules. It waits for another one up to limit. Where
-// folder cannot be written, it warns and locks nothing. A daemon that runs beside another proxy
-// locks nothing either.
+// lockNamespace makes this process the only daemon that serves its network namespace, until
+// release is called. Two of them would undo each other's rules. It waits for another one up to
+// limit, and then returns an error. Where folder cannot be written, it warns and locks nothing.
+// A daemon that runs beside another proxy locks nothing either.
 func lockNamespace(ctx context.Context, o options.Options, folder string, limit time.Duration, log *slog.Logger) (release func(), err error) {
 	if o.Beside() {
 		return func() {}, nil
@@ -45,7 +45,8 @@ func lockNamespace(ctx context.Context, o options.Options, folder string, limit 
 	return func() { _ = lock.Close() }, nil
 }
 
-// takeNamespace takes the lock of the network namespace that this thread is in. Numbers of
+// takeNamespace takes the lock of the network namespace that this thread is in. If another
+// process holds it for as long as limit, the error is a lockfile.HeldError. Numbers of
 // namespaces are used again, which does no harm: what counts is who holds the file.
 func takeNamespace(ctx context.Context, folder string, limit time.Duration) (*os.File, error) {
 	var namespace unix.Stat_t

@@ -26,7 +26,8 @@ type otherProxyObserver struct {
 	state  otherproxy.State
 }
 
-// Synced adds what a run found.
+// Synced adds what a run found to the state. It logs that another proxy is suspected, with an
+// Event on the Node, and that this has ended.
 func (o *otherProxyObserver) Synced(r syncer.Result) {
 	run := otherproxy.Run{End: r.End}
 	if r.Backends != nil && !r.Unchanged { // else the kernel was not read
@@ -47,8 +48,7 @@ func (o *otherProxyObserver) Synced(r syncer.Result) {
 // now returns what the previous runs have shown.
 func (o *otherProxyObserver) now() otherproxy.State { return o.state }
 
-// lookForOtherProxy makes the observer of another proxy. A shadow has none, because it repairs
-// nothing.
+// lookForOtherProxy sets d.otherProxy. It does nothing for a shadow, which repairs nothing.
 func (d *daemon) lookForOtherProxy(o options.Options, kernel driver.Running) {
 	if o.Shadow {
 		return
@@ -93,7 +93,7 @@ func (d *daemon) counts(kernel driver.Driver) metrics.Kernel {
 	return counts
 }
 
-// countDNS returns what the metrics of DNS show.
+// countDNS returns what the metrics of DNS show, without the paths that no query takes.
 func countDNS(n *localdns.Node) metrics.DNS {
 	names := n.Names()
 	now := metrics.DNS{Services: names.Services, Collisions: names.Collisions, Unnamed: names.Unnamed, Warnings: names.Warnings}

@@ -23,10 +23,11 @@ import (
 // Prepare does those steps of a start of the daemon that need more than the capabilities
 // NET_ADMIN and NET_RAW: modules and sysctls of IPVS in mode ipvs, then the guard of loopback
 // addresses, the sysctls of connection tracking and, last, the routing of loopback addresses.
+// Beside another proxy it changes nothing.
 //
-// A setting that the daemon can do without is a warning here too. It is an error if this container
-// lacks the privilege, because privilege is its only purpose. A path in the flags that the daemon
-// could not read is an error before anything is changed.
+// A setting that the daemon can do without is a warning here too. It is an error if this
+// container lacks the privilege, because privilege is its only purpose. A path in the flags
+// that the daemon could not read is an error before anything is changed.
 func Prepare(ctx context.Context, o options.Options, in io.Reader, log *slog.Logger) error {
 	setGCPercent(gcPercentStarting)
 	if err := checkSource(o, in, log); err != nil && !startsFromDisk(o, log) {
@@ -75,7 +76,8 @@ func Prepare(ctx context.Context, o options.Options, in io.Reader, log *slog.Log
 	return nil
 }
 
-// startsFromDisk reports whether the daemon starts although its source cannot be read now.
+// startsFromDisk reports whether the daemon has a saved state, from which it starts although
+// its source cannot be read now.
 func startsFromDisk(o options.Options, log *slog.Logger) bool {
 	store := stateOf(o)
 	if store == nil {
@@ -94,7 +96,7 @@ func nodePortsOf(here topology.Host, o options.Options) rules.Ruleset {
 }
 
 // routeLocalnet lets this machine route loopback addresses, if they are guarded. Beside another
-// proxy, which decides about it, it only checks.
+// proxy, which decides about it, it only checks. The error says why they are not routed.
 func routeLocalnet(guard driver.Guard, beside bool, log *slog.Logger) error {
 	if err := guard.CanGuard(); err != nil {
 		return err
@@ -109,8 +111,8 @@ func routeLocalnet(guard driver.Guard, beside bool, log *slog.Logger) error {
 	return nil
 }
 
-// readOnly returns an error if a setting failed for lack of privilege, and nil otherwise. Every
-// privileged container can write to /proc/sys, but some cannot write to /sys.
+// readOnly returns an error if a setting failed because /proc/sys is read-only, and nil
+// otherwise. Every privileged container can write to /proc/sys, but some cannot write to /sys.
 func readOnly(failed []error) error {
 	var denied []error
 	for _, err := range failed {

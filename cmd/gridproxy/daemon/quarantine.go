@@ -18,7 +18,8 @@ type quarantineObserver struct {
 	reporter *event.Reporter
 }
 
-// Synced asks after every run that wrote: a quarantine may end.
+// Synced reports the Services that the kernel refuses or serves without session affinity, after
+// every run that decided something: a quarantine may end.
 func (o quarantineObserver) Synced(r syncer.Result) {
 	if r.Backends == nil {
 		return
@@ -27,8 +28,8 @@ func (o quarantineObserver) Synced(r syncer.Result) {
 	o.reporter.WithoutAffinity(r.View, o.findings.WithoutAffinity())
 }
 
-// checksWithout makes load balancers avoid this node for quarantined Services: their health-check
-// node ports report no endpoint.
+// checksWithout returns checks in which quarantined Services have no endpoint, so that load
+// balancers avoid this node, unless their last good rules stay in force.
 func checksWithout(checks []rules.HealthCheck, quarantined []event.Quarantined) []rules.HealthCheck {
 	checks = slices.Clone(checks)
 	for i, c := range checks {
@@ -56,14 +57,15 @@ type closedFlows struct {
 	service    *rules.Service
 }
 
-// Clean deletes flows by the rules that are in force.
+// Clean deletes flows as Flows does, by the rules in force instead of want.
 func (f *quarantineFlows) Clean(
 	ctx context.Context, want rules.Ruleset, view topology.View, synced rules.FamilySet, force bool,
 ) (deleted, outlived int, err error) {
 	return f.Flows.Clean(ctx, f.enforced(want), view, synced, force)
 }
 
-// enforced returns want without the endpoints of quarantined Services.
+// enforced returns want without the endpoints of quarantined Services, in the families that
+// refuse them. It keeps those of a Service whose last good rules stay in force.
 func (f *quarantineFlows) enforced(want rules.Ruleset) rules.Ruleset {
 	families := map[topology.ServicePortName]closedFlows{}
 	for _, q := range f.quarantined() {

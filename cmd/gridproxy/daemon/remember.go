@@ -14,7 +14,8 @@ import (
 	"gridproxy/topology/watch"
 )
 
-// loadState reads the state in --state-dir, if there is one, and makes the Saver that saves to it.
+// loadState sets d.saved to the state in --state-dir, if there is one, and d.saver to the Saver
+// that saves to it. It sets neither if the daemon saves no state.
 func (d *daemon) loadState(o options.Options) {
 	store := stateOf(o)
 	if store == nil {
@@ -38,7 +39,8 @@ func stateOf(o options.Options) *watch.Store {
 	return watch.NewStore(dir, o.NodeName)
 }
 
-// loadFrom logs what cannot be used.
+// loadFrom reads the saved state, and logs what cannot be used. It returns false if nothing
+// can.
 func loadFrom(store *watch.Store, log *slog.Logger) (saved state.State, ok bool) {
 	saved, problems, ok := store.Load()
 	for _, p := range problems {
@@ -61,7 +63,8 @@ func (d *daemon) reportSaving(err error) {
 // saveObserver passes on what the kernel enforces, of one family at least.
 type saveObserver struct{ *watch.Saver }
 
-// Synced passes a Snapshot on with the topology keys that were read from it.
+// Synced passes the Snapshot of a run that wrote a family on to the Saver, with the topology
+// keys that were read from it.
 func (o saveObserver) Synced(r syncer.Result) {
 	if r.Backends == nil || r.Changes.Families.Synced() == (rules.FamilySet{}) {
 		return

@@ -30,8 +30,8 @@ const (
 	gcPercentWithNames = 25
 )
 
-// Run runs the daemon until ctx ends, or one of its parts fails. file is that of --config, nil if
-// it is not watched.
+// Run runs the daemon until ctx ends, which is no error, or one of its parts fails. It first
+// waits for another daemon to end. file is that of --config, nil if it is not watched.
 func Run(ctx context.Context, o options.Options, in io.Reader, file *watch.FileConfig, log *slog.Logger) error {
 	setGCPercent(gcPercentStarting)
 	adjustOOMScore(o.OOMScoreAdj, log)
@@ -58,7 +58,8 @@ func Run(ctx context.Context, o options.Options, in io.Reader, file *watch.FileC
 	return d.run(ctx, cancel)
 }
 
-// run starts every part and waits until all have ended. Only an error of a part ends the daemon
+// run starts every part, waits until all have ended, and returns the first error. An error
+// calls cancel, and limits the wait to EndLimit. Only an error of a part ends the daemon
 // without a signal: of the source, of the syncer, of a server with --bind-address-hard-fail, or
 // that --config has changed.
 func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
@@ -130,7 +131,8 @@ func (d *daemon) awaitConfigChange(ctx context.Context) error {
 }
 
 // adjustOOMScore sets how soon the kernel ends this process, and the programs that it starts,
-// where memory is short. A lower score than the present one needs the capability SYS_RESOURCE.
+// where memory is short; nil changes nothing. A lower score than the present one needs the
+// capability SYS_RESOURCE. A failure is only logged.
 func adjustOOMScore(score *int16, log *slog.Logger) {
 	if score == nil {
 		return
@@ -148,7 +150,8 @@ func percentAfterStart(o options.Options) int {
 	return gcPercentSettled
 }
 
-// setGCPercent does nothing if GOGC is set.
+// setGCPercent sets by how many percent the heap may grow between two garbage collections. It
+// does nothing if GOGC is set.
 func setGCPercent(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)

@@ -44,7 +44,8 @@ func portServer(name, flag, addr string, handler http.Handler, hardFail bool) se
 	}
 }
 
-// run serves until ctx ends. It calls failed each time that the reason for not listening changes.
+// run serves until ctx ends, and tries again after each failure. It calls failed each time that
+// the reason changes. It returns an error only with hardFail, at the first failure.
 func (s server) run(ctx context.Context, failed func(error)) error {
 	reported := ""
 	for s.addr != "" && ctx.Err() == nil {
@@ -89,7 +90,8 @@ func (s server) serve(ctx context.Context) error {
 	return nil
 }
 
-// listenAddr makes the unspecified address of one family listen on both, as in kube-proxy.
+// listenAddr returns addr or, for the unspecified address of one family, ":PORT", which listens
+// on both families, as in kube-proxy.
 func listenAddr(addr string) string {
 	if ap, err := netip.ParseAddrPort(addr); err == nil && ap.Addr().IsUnspecified() {
 		return ":" + strconv.Itoa(int(ap.Port()))
@@ -97,7 +99,8 @@ func listenAddr(addr string) string {
 	return addr
 }
 
-// newMetricsHandler serves the paths of kube-proxy at --metrics-bind-address.
+// newMetricsHandler returns what serves the paths of kube-proxy at --metrics-bind-address,
+// those below /debug/pprof only with profiling.
 func newMetricsHandler(metrics prometheus.Gatherer, mode string, profiling bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{DisableCompression: true /* its buffers are 1 MB */}))

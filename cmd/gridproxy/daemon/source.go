@@ -38,10 +38,10 @@ func checkSource(o options.Options, in io.Reader, log *slog.Logger) error {
 	return nil
 }
 
-// openSource makes the daemon's source and, if there is an API server, its recorder. It reads all
-// files in the flags, before any setting is changed. One that cannot be read is an error, unless
-// there is a saved state: then it is tried again while the daemon runs. written is
-// driver.Driver.Written; config is apiserver.RestConfig, with the daemon's options.
+// openSource sets d.source and, if there is an API server and this is no shadow, d.events. It
+// reads all files in the flags, before any setting is changed. One that cannot be read is an
+// error, unless there is a saved state: then it is tried again while the daemon runs. written
+// is driver.Driver.Written; config is apiserver.RestConfig, with the daemon's options.
 func (d *daemon) openSource(ctx context.Context, o options.Options, in io.Reader, written func() bool, config func() (*rest.Config, error)) error {
 	c := watch.Config{
 		Trial: o.ServiceProxyName != "", Written: written, Saved: d.saved, Down: d.reportAPIProxy, Log: d.log,
@@ -62,8 +62,8 @@ func (d *daemon) openSource(ctx context.Context, o options.Options, in io.Reader
 	return err
 }
 
-// connect makes one connection for watches and for Events, so that both go to the same API server.
-// Nothing is read yet.
+// connect makes one client for watches and for Events, so that both go to the same API server,
+// and sets the addresses that no Service may take. Nothing is read yet.
 func (d *daemon) connect(config func() (*rest.Config, error), o options.Options, written func() bool) (*watch.Cluster, error) {
 	to, err := config()
 	if err != nil {
@@ -88,8 +88,8 @@ func (d *daemon) connect(config func() (*rest.Config, error), o options.Options,
 	})
 }
 
-// manifestReport returns what logs the result of reading the manifests, each time that it differs
-// from the last result.
+// manifestReport returns a function for watch.ManifestConfig.Report. It logs the warnings or
+// the error of reading the manifests, and that they can be read again.
 func manifestReport(log *slog.Logger) func(warnings []string, err error) {
 	failed := false
 	return func(warnings []string, err error) {
@@ -106,7 +106,8 @@ func manifestReport(log *slog.Logger) func(warnings []string, err error) {
 	}
 }
 
-// reportHeld logs that endpoints are held, and that they are not any more. An Event says the first.
+// reportHeld logs that endpoints are held, with an Event on the Node, and that none is any
+// more.
 func (d *daemon) reportHeld(grace time.Duration, held []topology.HeldEndpoint) {
 	if len(held) == 0 {
 		d.log.Info("no endpoint is held any more: each is ready again, is gone, or its --reconnect-grace is over")

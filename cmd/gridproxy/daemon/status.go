@@ -12,7 +12,7 @@ import (
 	"gridproxy/cmd/gridproxy/status"
 )
 
-// socketServer returns the server at the status socket. Without it only the command is missing.
+// socketServer returns the server that answers `gridproxy status` at a unix socket.
 func socketServer(path string, publisher *status.Publisher) server {
 	return server{
 		name: "status", flag: "status-socket", addr: path, remedy: "gridproxy status cannot ask this daemon; make the path available",

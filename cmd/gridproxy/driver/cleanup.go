@@ -10,9 +10,9 @@ import (
 	"gridproxy/rules/netfilter"
 )
 
-// NewCleaner makes a Backend whose Cleanup removes what any mode has left, independent of the mode
-// in the options, and counts it. Nothing is probed here: what cannot be removed is an error of
-// Cleanup.
+// NewCleaner makes a Backend whose Cleanup removes what any mode has left, independent of the
+// mode in the options, and counts it in removal. Nothing is probed here: what cannot be removed
+// is an error of Cleanup.
 func NewCleaner(ctx context.Context, o options.Options, removal *rules.Removal, log *slog.Logger) rules.Backend {
 	var cleaner rules.Backend
 	for _, m := range modes() {
@@ -29,8 +29,8 @@ func Cleaned(o options.Options) string {
 	return "our chains and jumps are gone from filter and nat; so are our virtual servers, sets and link, if there were any\n"
 }
 
-// DescribeFirewall returns the last line of a Cleanup, which names KUBE-FIREWALL if the kernel has
-// it. It returns nothing for a daemon that uses other names.
+// DescribeFirewall returns the last line of a Cleanup, which names KUBE-FIREWALL if the kernel
+// has it. It returns "" otherwise, and for a daemon that uses other names.
 func DescribeFirewall(o options.Options, r rules.Removal) string {
 	if o.ServiceProxyName != "" || !r.FoundFirewall {
 		return ""
@@ -44,7 +44,7 @@ type halfCleaner struct {
 	err error // why it cannot
 }
 
-// Cleanup always fails, because something may be left.
+// Cleanup removes what it can. It always returns an error, because something may be left.
 func (c halfCleaner) Cleanup(ctx context.Context) error {
 	return errors.Join(c.Backend.Cleanup(ctx), c.err)
 }

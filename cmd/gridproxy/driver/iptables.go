@@ -65,17 +65,17 @@ func names(o options.Options) netfilter.Naming {
 	return netfilter.KubeNames
 }
 
-// hasFamily asks the kernel of the calling thread's network namespace.
+// hasFamily reports whether the calling thread's network namespace has a family.
 func hasFamily(f netfilter.Family) bool {
 	ipv4, ipv6 := host.Machine{}.Families()
 	return f == netfilter.IPv4 && ipv4 || f == netfilter.IPv6 && ipv6
 }
 
-// Written looks for chains of a service proxy.
+// Written reports whether there are chains of a service proxy, or that cannot be found out.
 func (c chains) Written() bool { return chainsWritten(c.Variant(), c.names) }
 
-// chainsWritten asks for both families. A family that is not open may open later, over the chains
-// that it has.
+// chainsWritten reports whether the kernel holds chains of a service proxy, in either family,
+// or cannot be asked. A family that is not open may open later, over the chains that it has.
 func chainsWritten(v netfilter.Variant, names netfilter.Naming) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), writtenTimeout)
 	defer cancel()
@@ -108,10 +108,10 @@ func (c chains) Quarantine() []event.Quarantined {
 	return all
 }
 
-// WithoutAffinity returns the families without the match recent.
+// WithoutAffinity returns the families in which the kernel lacks the match recent.
 func (c chains) WithoutAffinity() []rules.Family { return neutral(c.Backend.WithoutAffinity()) }
 
-// WithoutLocalDNS returns the families without the match set.
+// WithoutLocalDNS returns the families in which the kernel lacks the match set.
 func (c chains) WithoutLocalDNS() []rules.Family { return neutral(c.Backend.WithoutLocalDNS()) }
 
 func neutral(families []netfilter.Family) []rules.Family {
@@ -178,8 +178,8 @@ func cleanChains(_ context.Context, o options.Options, _ rules.Backend, removal 
 	return iptables.NewCleaner(c)
 }
 
-// renderChains writes what iptables-restore takes: in mode ipvs, what virtual servers cannot
-// enforce of want.
+// renderChains writes want as iptables-restore takes it. In mode ipvs, want is only what
+// virtual servers cannot enforce.
 func renderChains(w io.Writer, want rules.Ruleset, o options.Options) error {
 	_, err := render.Ruleset(want, render.Options{
 		Family:        o.Family,

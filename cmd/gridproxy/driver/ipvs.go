@@ -40,7 +40,9 @@ func startServers(ctx context.Context, o options.Options, log *slog.Logger) (Run
 	return newServers(ctx, serversConfig(o, below.Driver, log), below)
 }
 
-// retireServers makes the driver of another mode drain and remove what mode ipvs has left.
+// retireServers returns a driver over below that drains and removes what mode ipvs has left,
+// and true. It returns below and false if nothing of ours is left, or if that cannot be found
+// out.
 func retireServers(ctx context.Context, o options.Options, below Running, log *slog.Logger) (Running, bool, error) {
 	if ofProxyBeside(o) {
 		return below, false, nil
@@ -90,7 +92,7 @@ func retiring(c ipvs.BackendConfig) ipvs.BackendConfig {
 	return c
 }
 
-// Written looks for chains, which every mode has.
+// Written reports whether there are chains of a service proxy: every mode has some.
 func (s servers) Written() bool { return s.below.Written() }
 
 // Variant returns which iptables the chains use.
@@ -119,7 +121,8 @@ func (s servers) OtherWrites() rules.OtherWrites {
 	return s.Backend.OtherWrites().Add(s.Findings.OtherWrites())
 }
 
-// Observers report schedulers that the kernel lacks or, with retiring, that nothing is left.
+// Observers returns those of the chains, and one that reports schedulers that the kernel lacks
+// or, with retiring, that nothing is left.
 func (s servers) Observers(reporter *event.Reporter, log *slog.Logger) []syncer.Observer {
 	all := s.below.Observers(reporter, log)
 	if s.retiring {
@@ -135,7 +138,8 @@ type schedulerObserver struct {
 	instead  string
 }
 
-// Synced asks after every run: a module may have been loaded since.
+// Synced reports such Services after every run that decided something: a module may have been
+// loaded since.
 func (o schedulerObserver) Synced(r syncer.Result) {
 	if r.Backends == nil {
 		return // nothing was written
@@ -149,7 +153,7 @@ type retireObserver struct {
 	done bool
 }
 
-// Synced waits for the first run that does not ask for another one.
+// Synced logs, once, after the first run that succeeds and does not ask for another one.
 func (o *retireObserver) Synced(r syncer.Result) {
 	if !o.done && r.Err == nil && r.Changes.Again == 0 {
 		o.done = true
@@ -166,7 +170,7 @@ func compareServers(ctx context.Context, o options.Options, log *slog.Logger) (*
 }
 
 // compareLeftServers makes a shadow of another mode show every virtual server of ours as a
-// difference.
+// difference, except beside another proxy, to which they belong.
 func compareLeftServers(o options.Options, s *Shadow, log *slog.Logger) error {
 	if ofProxyBeside(o) {
 		return nil
@@ -199,7 +203,8 @@ func serversLayer(s *ipvs.Shadow) layer {
 	}}
 }
 
-// cleanServers makes what also removes virtual servers, sets and the link.
+// cleanServers returns a Backend that also removes virtual servers, sets and the link. Beside
+// another proxy, which owns these, it returns inner. If IPVS cannot be used, Cleanup fails.
 func cleanServers(ctx context.Context, o options.Options, inner rules.Backend, removal *rules.Removal, log *slog.Logger) rules.Backend {
 	if ofProxyBeside(o) {
 		return inner

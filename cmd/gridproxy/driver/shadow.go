@@ -51,7 +51,8 @@ type Difference interface {
 // settling is the time after which a shadow that is not steady compares again.
 const settling = 2 * time.Second
 
-// Sync compares. A comparison that fails does not count: its differences may be old.
+// Sync compares, and asks to be called again unless the comparison before found the same. One
+// that fails does not count: its differences may be old.
 func (s *Shadow) Sync(ctx context.Context, want rules.Ruleset, verify bool) (rules.Changes, error) {
 	changes, err := s.Backend.Sync(ctx, want, verify)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Shadow) services() []string {
 	return slices.Compact(names)
 }
 
-// Written asks the kernel as a driver that writes does.
+// Written reports what it reports of a driver that writes.
 func (s *Shadow) Written() bool { return chainsWritten(s.Variant(), s.names) }
 
 // Variant returns which iptables is read.
@@ -125,7 +126,7 @@ func (s *Shadow) counts() metrics.Shadow {
 	return counts
 }
 
-// Observers log what differs.
+// Observers returns one that logs what differs.
 func (s *Shadow) Observers(_ *event.Reporter, log *slog.Logger) []syncer.Observer {
 	return []syncer.Observer{&shadowObserver{log: log, kernel: s}}
 }
@@ -142,7 +143,7 @@ type shadowObserver struct {
 // mostNames is how many Services one line of the log names.
 const mostNames = 20
 
-// Synced waits until the shadow is steady.
+// Synced logs a change, once the shadow is steady.
 func (o *shadowObserver) Synced(r syncer.Result) {
 	if r.Err != nil || !o.kernel.steady {
 		return

@@ -16,12 +16,12 @@ type ConflictState struct {
 	unsent   map[types.NamespacedName]bool // as State's
 }
 
-// NextConflicts compares the addresses that Services ask for and do not get with the previous ones.
-// It returns one Event for each Service, however many of its addresses are in conflict. conflicts
-// are those that rules.Compile found in v.
+// NextConflicts compares the addresses that Services ask for and do not get with the previous
+// ones. It returns one Event for each Service with a change, however many of its addresses are
+// in conflict. conflicts are those that rules.Compile found in v.
 //
-// Every node sees the same conflicts, so one node of each unit sends the Event: see Next. Conflicts
-// of the first View are only logged.
+// Every node sees the same conflicts, so one node of each unit sends the Event: see Next.
+// Conflicts of the first View are only logged.
 func NextConflicts(prev ConflictState, s topology.Snapshot, v topology.View, conflicts []rules.AddressConflict) (ConflictState, []Event) {
 	next := ConflictState{reported: Reported{}}
 	if len(conflicts) == 0 {

@@ -17,10 +17,10 @@ type NamesState struct {
 	state State
 }
 
-// NextNames returns the Events about headless Services that Next returns about those with rules:
-// malformed annotations and ignored fields. Of any Service it returns those
-// about endpoints without names. s is the Snapshot that the DNSView was made from. A
-// name without endpoints refuses no connection, so there is no Event about that.
+// NextNames returns the Events about headless Services that Next returns about those with
+// rules: malformed annotations and ignored fields. Of any Service it returns those about
+// endpoints without names. s is the Snapshot that the DNSView was made from. A name without
+// endpoints refuses no connection, so there is no Event about that.
 func NextNames(prev NamesState, s topology.Snapshot, v topology.DNSView) (NamesState, []Event) {
 	next := NamesState{ports: map[*topology.DNSService]*topology.ServicePort{}}
 	view := topology.View{Node: v.Node}
@@ -48,8 +48,8 @@ func explainName(svc types.NamespacedName) string {
 	return fmt.Sprintf("gridproxy explain --dns %s.%s.svc", svc.Name, svc.Namespace)
 }
 
-// standIn returns a Service as Next takes one: with a port, and without endpoints. nil = the
-// Snapshot does not have it.
+// standIn returns a Service as Next takes one: with a port, and without endpoints. It returns
+// nil if the Snapshot does not have it.
 func standIn(s topology.Snapshot, svc *topology.DNSService) *topology.ServicePort {
 	object := find(s.Services, svc.Service)
 	if object == nil {

@@ -89,7 +89,8 @@ type transition struct {
 	events []Event
 }
 
-// compare takes the ports of one Service, before and after. Either may be none.
+// compare adds the Events about one Service to t, and what waits for its sender, from its ports
+// before and after. Either may be none.
 func (t *transition) compare(before, after []*topology.ServicePort) {
 	old, seen := summaryOf(t.prev.self, before)
 	now, counts := summaryOf(t.s.Nodes[t.v.Node], after)
@@ -118,8 +119,8 @@ func (t *transition) compare(before, after []*topology.ServicePort) {
 	}
 }
 
-// report adds an Event if a text is to be reported. It returns whether the text still waits for its
-// sender. keys are those of the units that have a sender each.
+// report adds an Event to t if a text is to be reported. It returns whether the text still
+// waits until its sender is known. keys are those of the units that have a sender each.
 func (t *transition) report(x text, waiting bool, port *topology.ServicePort, keys []string,
 	event func(node string, port *topology.ServicePort) Event,
 ) bool {
@@ -132,8 +133,9 @@ func (t *transition) report(x text, waiting bool, port *topology.ServicePort, ke
 	return waits
 }
 
-// summaryOf returns what Events report of one Service, by its ports, or false for nothing. Its
-// unit is what this node has of the keys.
+// summaryOf returns what the ports of one Service say, for a comparison with another View. It
+// returns false if Events cannot be about it: without ports, or open, well-formed and without
+// warnings. self are this node's labels.
 func summaryOf(self labels.Set, ports []*topology.ServicePort) (service, bool) {
 	if len(ports) == 0 || !ports[0].Closure.Closed() && ports[0].Closure.Malformed == "" && len(ports[0].Warnings) == 0 {
 		return service{}, false
@@ -184,7 +186,7 @@ func lostLast(node, unit string, svc *corev1.Service) Event {
 // View yet.
 type Reported map[types.NamespacedName]string
 
-// byService groups values that are about ports by their Service.
+// byService groups values by the Service of their port.
 func byService[T any](list []T, port func(T) topology.ServicePortName) map[types.NamespacedName][]T {
 	groups := map[types.NamespacedName][]T{}
 	for _, t := range list {

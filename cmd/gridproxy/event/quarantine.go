@@ -41,7 +41,7 @@ func NextQuarantined(prev Reported, v topology.View, now []Quarantined) (Reporte
 	})
 }
 
-// which names ports and families, such as "port http (IPv4, IPv6)".
+// which names the first ports and families, such as "port http TCP of IPv4, port TCP of IPv6".
 func which(list []Quarantined) string {
 	const most = 4
 	var names []string
@@ -54,8 +54,8 @@ func which(list []Quarantined) string {
 	return strings.Join(names, ", ")
 }
 
-// NextWithoutAffinity returns one Event for each Service that asks for session affinity on a node
-// whose kernel does not support it.
+// NextWithoutAffinity returns one Event for each Service that asks for session affinity on a
+// node whose kernel does not support it, and another one when these families change.
 func NextWithoutAffinity(prev Reported, v topology.View, families []rules.Family) (Reported, []Event) {
 	if len(families) == 0 {
 		return nil, nil

@@ -48,7 +48,7 @@ type Reporter struct {
 	noAffinity  Reported
 }
 
-// NewReporter makes a Reporter. Without a recorder, as with manifests, it only logs.
+// NewReporter makes a Reporter. If recorder is nil, as with manifests, it only logs.
 func NewReporter(log *slog.Logger, recorder Recorder) *Reporter {
 	return &Reporter{log: log, recorder: recorder, limit: rate.NewLimiter(eventsPerSecond, eventBurst), unbound: map[types.NamespacedName]bool{}}
 }
@@ -108,7 +108,7 @@ func (r *Reporter) WithoutAffinity(v topology.View, families []rules.Family) {
 	r.report(events...)
 }
 
-// find looks for a Service of a Snapshot, which sorts them.
+// find returns a Service of a Snapshot, which sorts them, or nil if it is not there.
 func find(services []*corev1.Service, name types.NamespacedName) *corev1.Service {
 	i, found := slices.BinarySearchFunc(services, name, func(svc *corev1.Service, name types.NamespacedName) int {
 		return topology.CompareServices(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}, name)

@@ -8,11 +8,12 @@ import (
 	"gridproxy/topology/excerpt"
 )
 
-// NextUnscheduled compares the Services of a View that ask for a scheduler which this node's kernel
-// lacks with the previous ones. instead is the scheduler that they get.
+// NextUnscheduled returns an Event for each Service of a View that asks for one of the
+// schedulers in lacks, which this node's kernel does not have, unless prev has it. instead is
+// the scheduler that they get.
 //
-// Every node of a cluster may lack the scheduler. Nodes that run an endpoint of the Service send an
-// Event, the others only log it.
+// Every node of a cluster may lack the scheduler. Nodes that run an endpoint of the Service
+// send an Event, the others only log it.
 func NextUnscheduled(prev Reported, v topology.View, lacks []string, instead string) (Reported, []Event) {
 	if len(lacks) == 0 {
 		return nil, nil

@@ -19,10 +19,10 @@ const (
 // text is the text about a Service, before and after.
 type text struct{ before, after string }
 
-// reported decides whether a text is reported: once when it is new, which is only logged unless
-// this node sends it, and a second time if only then this node is known to send it. waiting and
-// waits: the sender was, or is, not known yet. Before the first View, begun is false: another node
-// has sent it.
+// reported decides whether a text is reported, which said returns: once when it is new, only
+// logged (logOnly) unless this node sends it, and a second time if only then this node is known
+// to send it. waiting and waits: the sender was, or is, not known yet. Before the first View,
+// begun is false: another node has sent it.
 func (x text) reported(waiting, begun bool, ask func() sender) (said, logOnly, waits bool) {
 	fresh := x.after != x.before
 	if x.after == "" || !fresh && !waiting {
@@ -35,10 +35,11 @@ func (x text) reported(waiting, begun bool, ask func() sender) (said, logOnly, w
 	return fresh || who == thisNode, who != thisNode, who == notYetKnown
 }
 
-// senderOf decides whether this node sends an Event that all nodes of its unit could send. The
-// first one by name does. A node without a unit of these keys sends none. If no keys were ever
-// read, all Nodes are one unit. A Snapshot may lack Nodes: then it is the first node, by name,
-// that has an endpoint of the Service.
+// senderOf returns which node sends an Event that all nodes of its unit could send: the first
+// one by name. A node without a unit of these keys sends none. If no keys were ever read, all
+// Nodes are one unit. A Snapshot may lack Nodes of that: then it is the first node, by name,
+// that has an endpoint of the Service. It returns notYetKnown if none has one, or if a unit is
+// not watched.
 func senderOf(s topology.Snapshot, node string, port *topology.ServicePort, keys []string) sender {
 	self := s.Nodes[node]
 	unit := explain.Unit(keys, self)

@@ -13,8 +13,9 @@ type families struct {
 	needed rules.FamilySet // with an address or a Pod CIDR here
 }
 
-// familiesOf takes the families from a run. Loopback and link-local addresses do not count: every
-// kernel has them, even if no peer uses the family.
+// familiesOf returns the families that a run served, and those that this node needs. Loopback
+// and link-local addresses do not count: every kernel has them, even if no peer uses the
+// family.
 func familiesOf(r syncer.Result) families {
 	var now families
 	for f, o := range r.Changes.Families {
@@ -48,7 +49,8 @@ func (s families) required() rules.FamilySet {
 	return required
 }
 
-// ready reports whether each required family has synced at least once.
+// ready reports whether each required family has synced at least once. It returns false if none
+// is required.
 func (s families) ready(synced rules.FamilySet) bool {
 	required := s.required()
 	for f := range required {

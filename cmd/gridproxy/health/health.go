@@ -185,9 +185,9 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	s.answer(w, "/healthz", good, status)
 }
 
-// livez differs from healthz where a restart would not help: for a node that is about to be
-// removed, for a family that fails while another one works, and for a long sync that makes
-// progress.
+// livez answers as healthz does, except where a restart would not help: for a node that is
+// about to be removed, for a family that fails while another one works, and for a long sync
+// that makes progress.
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	judged := s.now()
 	alive := s.alive(judged)
@@ -212,7 +212,7 @@ func (c Config) progressing(now time.Time) bool {
 	return !progress.IsZero() && now.Sub(progress) <= limit
 }
 
-// answer writes a status, with code 200 if the answer is good.
+// answer writes a status, with code 200 if the answer is good, else 503.
 func (s *Server) answer(w http.ResponseWriter, path string, good bool, status Status) {
 	body, err := json.Marshal(status)
 	if err != nil {
@@ -227,8 +227,9 @@ func (s *Server) answer(w http.ResponseWriter, path string, good bool, status St
 	s.write(w, path, code, body)
 }
 
-// readyz stays ready once every family that this node needs has synced: the rules stay in the
-// kernel. With ?verbose it says where the known state of the cluster comes from.
+// readyz answers with code 503 until every family that this node needs has synced once, then
+// with 200 even if one fails: the rules stay in the kernel. With ?verbose it says where the
+// known state of the cluster comes from.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if !s.ready.Load() {
 		s.write(w, "/readyz", http.StatusServiceUnavailable, []byte("not ready: an address family of this node has not synced yet; the metric gridproxy_family_state and the log say which\n"))
@@ -271,8 +272,8 @@ type Checks struct {
 	Timeout     time.Duration // a change that waits longer makes its family unhealthy
 }
 
-// Checks judges as the endpoints do. No lock is taken that is held for longer than an assignment,
-// so it also answers while a sync hangs. Safe for concurrent use.
+// Checks returns what the endpoints would answer now. No lock is taken that is held for longer
+// than an assignment, so it also answers while a sync hangs. Safe for concurrent use.
 func (s *Server) Checks() Checks {
 	j := s.now()
 	c := Checks{

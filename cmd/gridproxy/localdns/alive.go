@@ -16,8 +16,8 @@ type Client struct {
 	Answered []Answers        // when its counts were last reported to have grown, of each of Serving
 }
 
-// answered returns when the client was last reported to have answered any query at an address that
-// it serves. An older server that does not count answers has never been.
+// answered returns when the client was last reported to have answered any query at an address
+// that it serves. The times are zero for an older server, which does not count answers.
 func (c Client) answered(at netip.AddrPort) Answers {
 	if i := slices.Index(c.Serving, at); i >= 0 && i < len(c.Answered) {
 		return c.Answered[i]

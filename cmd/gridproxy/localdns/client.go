@@ -21,14 +21,15 @@ type peer struct {
 	stuck error // why nothing more is sent to it
 }
 
-// published notes that there is a later generation, with more than large Services.
+// published notes that the server answers from older names now, of more than large Services.
 func (c *peer) published(now time.Time) {
 	if c.state.Behind.IsZero() {
 		c.state.Behind = now
 	}
 }
 
-// reported notes a report. latest is the last generation that changed more than large Services.
+// reported notes a report. latest is the last generation that changed more than large Services,
+// and published is when it came.
 func (c *peer) reported(r dnsfeed.Report, latest uint64, published, now time.Time) {
 	c.state.Reported, c.state.Serving, c.state.Answered = now, r.Serving, c.answered(r, now)
 	c.last = r
@@ -61,7 +62,8 @@ func (c *peer) answered(r dnsfeed.Report, now time.Time) []Answers {
 	return all
 }
 
-// tell sends everything, and every change after it. Large Services wait for their turn.
+// tell sends everything, and every change after it, until sending fails or ctx ends, which is
+// no error. Large Services wait for their turn.
 func (s *Server) tell(ctx context.Context, conn net.Conn) error {
 	out := bufio.NewWriterSize(conn, 64<<10)
 	w := dnsfeed.NewWriter(out)
@@ -103,9 +105,9 @@ func (s *Server) tell(ctx context.Context, conn net.Conn) error {
 	}
 }
 
-// hear reads reports until the connection ends. There is no limit on the time between two: a DNS
-// server that hangs must count for as long as its process lives. The kernel closes the connection
-// of one that ends.
+// hear reads reports until the connection ends or must end, and always returns an error. There
+// is no limit on the time between two: a DNS server that hangs must count for as long as its
+// process lives. The kernel closes the connection of one that ends.
 func (s *Server) hear(conn net.Conn, c *peer) error {
 	r := dnsfeed.NewReader(bufio.NewReader(conn))
 	for {
@@ -119,8 +121,8 @@ func (s *Server) hear(conn net.Conn, c *peer) error {
 	}
 }
 
-// heard notes a report. The error is that of sending: one that did not take its updates for a while
-// and reports again has to connect again.
+// heard notes a report. If sending to the server has failed, it returns that error instead: a
+// server that did not take its updates for a while has to connect again.
 func (s *Server) heard(c *peer, r dnsfeed.Report) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

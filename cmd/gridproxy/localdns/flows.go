@@ -11,7 +11,7 @@ import (
 	"gridproxy/rules/dnsredirect"
 )
 
-// endFlowsLater ends the flows that went elsewhere than to p. Nothing waits for that: a node may
+// endFlowsLater ends the UDP flows that went elsewhere than to p, in the background: a node may
 // have many flows, and the next decision comes within a second.
 func (n *Node) endFlowsLater(p Path) {
 	answering := p.Local || n.leaving() // those that were asked until now
@@ -26,7 +26,7 @@ func (n *Node) endFlowsLater(p Path) {
 }
 
 // endFlows ends those of the UDP flows to the other side that may go: a resolver that keeps its
-// port would go on with it. A path that was left meanwhile ends nothing.
+// port would go on with it. If p was left meanwhile, it does nothing. A failure is only logged.
 func (n *Node) endFlows(p Path, mayGo func(conntrack.Flow) bool) {
 	flows := n.flows[rules.FamilyOf(p.Addr)]
 	flows.Lock()

@@ -11,8 +11,9 @@ import (
 	"gridproxy/rules/dnsredirect"
 )
 
-// keepLooking reports another process at the addresses, once until it is another one. Two looks
-// have to find it, so that a DNS server that connects again, or ends, is not reported.
+// keepLooking reports another process at the addresses, once until it is another one, and
+// returns when ctx ends. Two looks have to find it, so that a DNS server that connects again,
+// or ends, is not reported.
 func (n *Node) keepLooking(ctx context.Context) {
 	tick := time.NewTicker(listenersPeriod)
 	defer tick.Stop()

@@ -57,8 +57,8 @@ type NameCounts struct {
 	Warnings   int // Services that are not named in full
 }
 
-// NewNode prepares to serve the DNS of this node. It returns an error if this machine has no
-// netlink to redirect queries with.
+// NewNode prepares to serve the DNS of this node, and makes the sets and addresses in the
+// kernel. It returns an error if this machine has no netlink to redirect queries with.
 func NewNode(c NodeConfig) (*Node, error) {
 	always := c.Options.WhenAway == options.AwayRefuse
 	redirect, err := dnsredirect.Open(dnsredirect.Config{Addrs: c.Options.Addresses, Permanent: always})
@@ -122,7 +122,7 @@ func (n *Node) Synced(r syncer.Result) {
 	n.lacking.Store(&lacking)
 }
 
-// Run serves until ctx ends.
+// Run serves until ctx ends, and returns nil once no flow is being ended any more.
 func (n *Node) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { n.keepDeciding(ctx) })
@@ -134,7 +134,7 @@ func (n *Node) Run(ctx context.Context) error {
 	return nil
 }
 
-// keepServing serves the feed, again if that fails.
+// keepServing serves the feed until ctx ends, again after a pause if that fails.
 func (n *Node) keepServing(ctx context.Context) {
 	reported := ""
 	for ctx.Err() == nil {
@@ -153,10 +153,10 @@ func (n *Node) keepServing(ctx context.Context) {
 	}
 }
 
-// keepDeciding publishes what DNS says after each change: at once after a quiet moment. To tell a
-// change, to answer from it and to collect the garbage costs about one and a half times as much as
-// to decide: in a flood of changes all of that takes a tenth of one processor, as far as
-// namesPeriod and namesPeriodMax allow.
+// keepDeciding publishes what DNS says after each change, until ctx ends: at once after a quiet
+// moment. To tell a change, to answer from it and to collect the garbage costs about one and a
+// half times as much as to decide: in a flood of changes all of that takes a tenth of one
+// processor, as far as namesPeriod and namesPeriodMax allow.
 func (n *Node) keepDeciding(ctx context.Context) {
 	var memo topology.DNSMemo
 	for {
@@ -199,8 +199,8 @@ func (n *Node) publish(memo *topology.DNSMemo, s topology.Snapshot) {
 	n.config.ReportNames(s, view) // nothing waits for it
 }
 
-// reportMissing says, once, that no query is led because the Service of the cluster's DNS has no
-// cluster IP with port 53.
+// reportMissing reports, when missing becomes true, that no query is led because the Service of
+// the cluster's DNS has no cluster IP with port 53.
 func (n *Node) reportMissing(missing bool) {
 	if missing && !n.missing {
 		n.config.Report(slog.LevelError, "DNSServiceMissing", fmt.Sprintf("Service %s has no cluster IP with port 53: no DNS query is led to grid-dns; check --dns-service", n.config.Options.Service))
@@ -208,7 +208,7 @@ func (n *Node) reportMissing(missing bool) {
 	n.missing = missing
 }
 
-// note counts what a view leaves out.
+// note counts what a view leaves out, for Names.
 func (n *Node) note(view topology.DNSView) {
 	now := NameCounts{Services: len(view.Services)}
 	for _, svc := range view.Services {
@@ -238,7 +238,8 @@ func (n *Node) Clients() []Client { return n.server.Clients() }
 // Close closes what NewNode opened. The redirect in the kernel stays.
 func (n *Node) Close() { n.inKernel.Close() }
 
-// Remove removes what a daemon with --local-dns needed beside rules.
+// Remove removes the sets and addresses that a daemon with --local-dns needed, and counts them
+// in removal.
 func Remove(o options.DNS, removal *rules.Removal) error {
 	r, err := dnsredirect.Open(dnsredirect.Config{Addrs: o.Addresses})
 	if err == nil {
@@ -259,7 +260,7 @@ type Leftovers struct {
 	done    bool
 }
 
-// Synced acts once.
+// Synced removes them once, after the first run that succeeds, and logs the result.
 func (l *Leftovers) Synced(r syncer.Result) {
 	if l.done || r.Err != nil || r.Backends == nil {
 		return

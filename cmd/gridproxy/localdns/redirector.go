@@ -78,7 +78,7 @@ type redirector struct {
 	failed   string // the error of the last try, which was logged
 }
 
-// newRedirector leads nothing yet.
+// newRedirector returns a redirector that leads nothing before Run.
 func newRedirector(c redirectorConfig) *redirector {
 	k := &redirector{
 		config: c, asked: make(chan struct{}, 1), answers: map[netip.Addr]ownAnswers{}, backoff: map[netip.Addr]backoff{},
@@ -155,7 +155,8 @@ func (k *redirector) Run(ctx context.Context) {
 }
 
 // undecided returns the families that keep what the last daemon led. This one has led nothing
-// there since it has names, and the DNS servers of this node may still be about to connect.
+// there since it has names, which is for the time since, and the DNS servers of this node may
+// still be about to connect. A family that was left out once stays out.
 func (k *redirector) undecided(entries []dnsredirect.Entry, since time.Duration) rules.FamilySet {
 	var all rules.FamilySet
 	for _, addr := range k.config.Addrs {
@@ -175,8 +176,8 @@ func (k *redirector) hasEntries() bool {
 	return k.known
 }
 
-// firstDecided returns the paths to the cluster's DNS that are decided for the first time. What
-// the last daemon led there ends now.
+// firstDecided returns the paths to the cluster's DNS that are decided for the first time, of
+// families outside leave. What the last daemon led there ends now.
 func (k *redirector) firstDecided(paths []Path, leave rules.FamilySet) (first []Path) {
 	for _, p := range paths {
 		f := rules.FamilyOf(p.Addr)
@@ -188,7 +189,7 @@ func (k *redirector) firstDecided(paths []Path, leave rules.FamilySet) (first []
 	return first
 }
 
-// due reports whether it is time to renew, or the kernel could not be made to lead.
+// due reports whether it is time to renew, or to try again after the kernel could not lead.
 func (k *redirector) due() bool { return time.Since(k.renewed) >= dnsredirect.Renew }
 
 // preparation is how Prepare went for a family.
@@ -197,8 +198,9 @@ type preparation struct {
 	failures  int  // since then
 }
 
-// prepare makes again what the kernel needs, when that is due. A family for which this fails is not
-// led, the other one is; where queries are led there always, it stays as it is.
+// prepare makes again what the kernel needs, when that is due. A family for which this fails is
+// not led, the other one is. After a success it stays as it is until prepareFailuresMax
+// failures in a row, and always where queries are led there always.
 func (k *redirector) prepare() {
 	if !k.due() {
 		return
@@ -224,7 +226,9 @@ func (k *redirector) prepare() {
 	}
 }
 
-// lead makes the kernel lead as decided, if that is not so or has to be renewed.
+// lead takes the paths over, and makes the kernel lead as decided, if that is not so or has to
+// be renewed. It calls Switched for each path that leads elsewhere. A failure is logged and
+// retried.
 func (k *redirector) lead(paths []Path, entries []dnsredirect.Entry, leave rules.FamilySet) {
 	changed := slices.Concat(k.pending, k.note(paths, time.Now()), k.firstDecided(paths, leave))
 	if len(changed) == 0 && slices.Equal(entries, k.led) && leave == k.left && !k.due() {
@@ -260,7 +264,7 @@ func lastOfEach(paths []Path) (last []Path) {
 	return last
 }
 
-// decide returns where queries are to go, and the entries for it.
+// decide returns where queries are to go, in the order of Addrs, and the entries for it.
 func (k *redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
 	clients := k.config.Server.Clients()
 	k.mu.Lock()
@@ -279,8 +283,8 @@ func (k *redirector) decide(now time.Time) ([]Path, []dnsredirect.Entry) {
 	return paths, entries
 }
 
-// nextPath returns where queries of one family are to go. before is where they go now, and fault
-// is that of the DNS servers there. It is called with the lock held.
+// nextPath returns where queries of one family are to go. before is where they go now, and
+// fault is why they must not go to the DNS servers there, "" = nothing. The caller holds k.mu.
 func (k *redirector) nextPath(before Path, fault string, now time.Time) Path {
 	addr, family := before.Addr, rules.FamilyOf(before.Addr)
 	p := Path{Addr: addr, Since: now, Why: cmp.Or(k.cannot[addr], k.config.Prevents(family))}
@@ -326,7 +330,8 @@ func (k *redirector) note(paths []Path, now time.Time) (changed []Path) {
 	return changed
 }
 
-// keepAsking asks one address over one network, while a DNS server serves there.
+// keepAsking asks one address over one network, "udp" or "tcp", while a DNS server serves
+// there. It notes the answers, and returns when ctx ends.
 func (k *redirector) keepAsking(ctx context.Context, network string, addr netip.Addr) {
 	at := netip.AddrPortFrom(addr, dnsredirect.Port)
 	tick := time.NewTicker(askPeriod)
@@ -356,7 +361,7 @@ func (k *redirector) served(at netip.AddrPort) bool {
 	return slices.ContainsFunc(k.config.Server.Clients(), func(c Client) bool { return slices.Contains(c.Serving, at) })
 }
 
-// answered notes an answer to an own query, a right or a wrong one.
+// answered notes a right or a wrong answer to an own query, and makes Run decide again.
 func (k *redirector) answered(network string, addr netip.Addr, right bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -48,7 +48,7 @@ func NewServer(c Config) *Server {
 	return &Server{config: c, moved: make(chan struct{}, 1), next: make(chan struct{}), clients: map[*peer]struct{}{}}
 }
 
-// Publish sets what DNS answers from now on. A view that changes nothing costs nothing.
+// Publish sets what DNS answers from now on. A view that changes nothing is not sent.
 func (s *Server) Publish(v topology.DNSView, now time.Time) {
 	names := v.Names()
 	s.mu.Lock()
@@ -71,7 +71,7 @@ func (s *Server) Publish(v topology.DNSView, now time.Time) {
 }
 
 // latest returns the view, its generation, and a channel that is closed when there is a later
-// view.
+// view. Generation 0 means that there is none yet.
 func (s *Server) latest() (dnsview.View, uint64, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,8 @@ func (s *Server) Clients() []Client {
 	return all
 }
 
-// Serve accepts connections until ctx ends, and closes the listener and all connections.
+// Serve accepts connections until ctx ends, which is no error, or that fails. It then closes
+// the listener and all connections, and waits for their end.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -169,11 +170,11 @@ func (s *Server) wake() {
 	}
 }
 
-// Moved receives after a DNS server came, went, or serves elsewhere.
+// Moved returns a channel that receives after a DNS server came, went, or serves elsewhere.
 func (s *Server) Moved() <-chan struct{} { return s.moved }
 
-// allowed refuses processes of other users, and returns the PID of others. The mode of the socket
-// refuses them too.
+// allowed returns the PID of the process at the other end. It returns an error unless that is
+// root's, or of the user of this one. The mode of the socket refuses other users too.
 func allowed(conn net.Conn) (pid int, err error) {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {

@@ -29,9 +29,10 @@ func (e HeldError) Error() string {
 	return fmt.Sprintf("another process holds the lock %s (%s)", e.Path, cmp.Or(e.Holder, "it does not say which"))
 }
 
-// Take takes the lock of a file, and makes the file if it is missing. It tries until ctx ends; then
-// the error is a HeldError. holder describes this process to others; without it the content of the
-// file stays, which may be another program's. Closing the file releases the lock.
+// Take takes the lock of a file, and makes the file if it is missing. It tries at least once,
+// and until ctx ends; then the error is a HeldError. holder describes this process to others;
+// without it the content of the file stays, which may be another program's. Closing the file
+// releases the lock.
 func Take(ctx context.Context, path, holder string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -62,7 +63,7 @@ func lock(ctx context.Context, file *os.File) error {
 	}
 }
 
-// describe replaces what the file says.
+// describe replaces the content of the file with holder.
 func describe(file *os.File, holder string) error {
 	if err := file.Truncate(0); err != nil {
 		return err

@@ -61,8 +61,8 @@ func Reasons() []topology.Reason {
 	}
 }
 
-// observeClosure counts again only the Services that changed. A change of this node's labels that
-// counts for a Service changes its ports too.
+// observeClosure sets the metrics, and counts again only the Services that changed. A change of
+// this node's labels that counts for a Service changes its ports too.
 func (m *closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 	self, known := s.Nodes[s.Node]
 	if known && self == nil {
@@ -81,7 +81,8 @@ func (m *closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 	}
 }
 
-// add counts a Service n times, by its ports. self are this node's labels; nil = it is unknown.
+// add counts a Service n times, by its ports; -1 takes it out. self are this node's labels; nil
+// = it is unknown.
 func (c *closureCounts) add(ports []*topology.ServicePort, self labels.Set, n int) {
 	if len(ports) == 0 {
 		return
@@ -142,7 +143,7 @@ func (m *noLocalMetric) observe(r rules.Ruleset) {
 	}
 }
 
-// add counts a Service n times.
+// add counts a Service n times; -1 takes it out.
 func (m *noLocalMetric) add(svc *rules.Service, n int) {
 	if svc == nil {
 		return

@@ -160,7 +160,8 @@ func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
 	m.flowsOutlived.Add(float64(r.Flows.Outlived))
 }
 
-// observeQuarantine sets the number of quarantined Service ports of each family.
+// observeQuarantine sets, for each family, the number of quarantined Service ports, and whether
+// Services are without session affinity.
 func (m kernelMetrics) observeQuarantine(kernel Kernel) {
 	if kernel.Quarantined == nil || kernel.WithoutAffinity == nil {
 		return

@@ -85,7 +85,8 @@ func New(reg prometheus.Registerer, start time.Time, kernel Kernel) *Metrics {
 	return m
 }
 
-// Answered counts an answer of the health server.
+// Answered counts an answer of the health server at /healthz or /livez, and ignores other
+// paths.
 func (m *Metrics) Answered(path string, code int) {
 	if c, ok := m.health[path]; ok {
 		c.WithLabelValues(strconv.Itoa(code)).Inc()

@@ -16,8 +16,8 @@ type requestMetrics struct {
 	latency *prometheus.HistogramVec
 }
 
-// ObserveRequests makes client-go count its requests in reg. The first registry of a process
-// counts.
+// ObserveRequests makes client-go count its requests in reg. Only the first call in a process
+// does so.
 func ObserveRequests(reg prometheus.Registerer) {
 	m := requestMetrics{
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{

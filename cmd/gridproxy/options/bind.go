@@ -20,8 +20,8 @@ func newBind(address *string, port *uint16) *bind {
 	return &bind{address: address, port: port, given: *address, preset: *port}
 }
 
-// decide makes the result of both flags. Port 0 means no server. Any other port is for an address
-// that has none.
+// decide sets *b.address from both flags. Port 0 means no server. Any other port is for an
+// address that has none.
 func (b *bind) decide() {
 	ip, err := netip.ParseAddr(b.given)
 	switch {
@@ -82,7 +82,8 @@ func (v bindPort) Set(text string) error {
 	return nil
 }
 
-// unusedPort warns of a --NAME-port that does not count, because the address has a port of its own.
+// unusedPort returns a warning if --NAME-port does not count, because the address has a port of
+// its own.
 func unusedPort(server, address string, port, preset uint16) []string {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil || port == preset || ap.Port() == port {

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// SetConfig sets the flags that are not on the command line from text, a KubeProxyConfiguration.
-// Warnings and errors begin with the name of its file. A warning names each field that has no
-// effect here.
+// SetConfig sets the flags that are not on the command line from text, a
+// KubeProxyConfiguration. Warnings and errors begin with the name of its file. A warning names
+// each field that has no effect here. A wrong field is an error, and the others are set.
 func SetConfig(file string, text []byte, flags *pflag.FlagSet) (warnings []string, err error) {
 	config, warnings, err := decode(text)
 	if err != nil {
@@ -121,7 +121,8 @@ func flagOfField() map[string]string {
 	}
 }
 
-// apply sets the flags of the fields in the file. It returns an error for every wrong field.
+// apply sets the flags of the fields in the file. It returns an error for every wrong field,
+// and a warning for every one without effect.
 func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string, problems []error) {
 	names := flagOfField()
 	warnings = defaultServers(config, flags)
@@ -154,8 +155,8 @@ func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warn
 }
 
 // defaultServers does what the field bindAddress does to servers in kube-proxy: with an IPv6
-// address, those without an address of their own listen on IPv6 addresses. For the address of the
-// node, it has no effect here.
+// address, those without an address of their own listen on IPv6 addresses. It returns a warning
+// unless that is all, because the field has no effect here as the address of the node.
 func defaultServers(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string) {
 	ip, err := netip.ParseAddr(config.BindAddress)
 	if config.BindAddress != "" && ip != netip.IPv6Unspecified() {
@@ -172,7 +173,7 @@ func defaultServers(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagS
 	return warnings
 }
 
-// ofOtherMode warns of fields that only other modes than the one in use have.
+// ofOtherMode returns a warning for each field that only other modes than the one in use have.
 func ofOtherMode(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string) {
 	mode := flags.Lookup("proxy-mode").Value.String()
 	names := flagOfField()

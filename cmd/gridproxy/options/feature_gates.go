@@ -45,14 +45,14 @@ func fixedGates() map[string]bool {
 // share the map, so it is never changed.
 type FeatureGates map[string]bool
 
-// Enabled reports whether a gate that has an effect here is on.
+// Enabled reports whether a gate that has an effect here is on, as it is if no one set it.
 func (g FeatureGates) Enabled(name string) bool {
 	enabled, set := g[name]
 	return enabled || !set
 }
 
-// Warnings name the gates that would change what kube-proxy does, and have no effect here. Gates
-// that change nothing in kube-proxy either are not named.
+// Warnings returns a sentence for each gate that is set to another value than the one that this
+// daemon always acts by. Gates that change nothing in kube-proxy either are not named.
 func (g FeatureGates) Warnings() []string {
 	var warnings []string
 	fixed := fixedGates()

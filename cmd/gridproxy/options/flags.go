@@ -43,8 +43,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet, show ...Group) {
 	}
 }
 
-// kubeProxyName accepts kube-proxy's name of a flag that has another name here and, as kube-proxy
-// does, underscores instead of hyphens.
+// kubeProxyName returns the name of a flag here, also for kube-proxy's other name of it and, as
+// kube-proxy does, for underscores instead of hyphens.
 func kubeProxyName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	switch name = strings.ReplaceAll(name, "_", "-"); name {
 	case "hostname-override":

@@ -24,7 +24,8 @@ func leaves(config *kubeproxy.KubeProxyConfiguration) []leaf {
 	return found
 }
 
-// walk needs v to be addressable, as every value below a pointer is.
+// walk calls emit for each field below v, at path, that is set; a zero v is set if keepZero is
+// true. It needs v to be addressable, as every value below a pointer is.
 func walk(v reflect.Value, path string, keepZero bool, emit func(leaf)) {
 	if d, ok := v.Interface().(logs.TimeOrMetaDuration); ok {
 		v = reflect.ValueOf(&d.Duration).Elem() // whose field of this name is no JSON of its own
@@ -77,7 +78,8 @@ func walkStruct(v reflect.Value, path string, emit func(leaf)) {
 	}
 }
 
-// join returns a list as a flag takes it. One empty element is not an empty list.
+// join returns a list as a flag takes it, with commas. One empty element gives ",", since "" is
+// an empty list.
 func join(list reflect.Value) string {
 	words := make([]string, list.Len())
 	for i := range words {

@@ -85,7 +85,8 @@ func Parts() []Part {
 	return append(all, "iptables")
 }
 
-// parseProxyMode takes an empty name, as in the file of kubeadm, for the default.
+// parseProxyMode returns the mode of a name. An empty one, as in the file of kubeadm, is the
+// default.
 func parseProxyMode(text string) (Mode, error) {
 	switch text {
 	case "":
@@ -97,7 +98,7 @@ func parseProxyMode(text string) (Mode, error) {
 	}
 }
 
-// checkMode finds what the mode in use cannot be combined with.
+// checkMode calls wrong for each option that the mode in use cannot be combined with.
 func (o Options) checkMode(wrong func(format string, args ...any)) {
 	mode := flagsOfMode(o.ProxyMode)
 	if o.ServiceProxyName != "" && mode.alone != "" {

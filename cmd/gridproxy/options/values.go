@@ -143,8 +143,8 @@ const (
 	keywordAll       = "all"
 )
 
-// parseNodePortAddresses parses keywords and CIDRs in any mix. Two keywords are only other words
-// for CIDRs. Which addresses primary means is known later.
+// parseNodePortAddresses parses keywords and CIDRs in any mix, with commas between them. Two
+// keywords are only other words for CIDRs. Which addresses primary means is known later.
 func parseNodePortAddresses(text string) (rules.NodePortAddresses, error) {
 	var a rules.NodePortAddresses
 	var seen []string
@@ -195,8 +195,8 @@ func detectLocalModes() []rules.DetectLocalMode {
 	return []rules.DetectLocalMode{rules.DetectClusterCIDR, rules.DetectNodeCIDR, rules.DetectBridgeInterface, rules.DetectInterfaceNamePrefix}
 }
 
-// parseMaster parses the address of an API server, as clients of Kubernetes take it: a URL, or
-// HOST:PORT.
+// parseMaster returns text if it is the address of an API server, as clients of Kubernetes take
+// it: a URL, or HOST:PORT. It may be empty.
 func parseMaster(text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -212,7 +212,7 @@ func parseMaster(text string) (string, error) {
 	return text, nil
 }
 
-// parseScore parses a value of oom_score_adj. An empty text leaves it as it is.
+// parseScore parses a value of oom_score_adj. It returns nil for an empty text: stays as it is.
 func parseScore(text string) (*int16, error) {
 	if text == "" {
 		return nil, nil
@@ -231,7 +231,8 @@ func printScore(score *int16) string {
 	return strconv.Itoa(int(*score))
 }
 
-// parseVersionFlag accepts what kube-proxy's --version does, except another version.
+// parseVersionFlag reports whether a value of --version asks for it: true or, as in kube-proxy,
+// raw. Another version is an error.
 func parseVersionFlag(text string) (bool, error) {
 	if text == "raw" {
 		return true, nil
@@ -288,7 +289,7 @@ func parseCount(text string) (int32, error) {
 	return int32(n), nil
 }
 
-// parseDuration parses a Go duration from least to most.
+// parseDuration returns a parser of Go durations from least to most.
 func parseDuration(least, most time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
@@ -338,8 +339,8 @@ func word(to *string, typ string, parse func(string) (string, error)) value[stri
 	return flagOf(to, parse, printWord, typ)
 }
 
-// parseScheduler accepts every scheduler of IPVS. The daemon checks at its start whether the kernel
-// has it.
+// parseScheduler accepts every scheduler of IPVS, and takes an empty text for the default. The
+// daemon checks at its start whether the kernel has it.
 func parseScheduler(text string) (string, error) {
 	if text == "" { // as in the file of kubeadm
 		return ipvs.DefaultScheduler, nil

@@ -26,10 +26,10 @@ const (
 // ErrInUse means that another process listens at the socket.
 var ErrInUse = errors.New("another process listens there, such as another gridproxy run")
 
-// Listen makes the socket with mode 0600, and its folder if that is missing. A socket at which no
-// process listens any more is replaced. One that answers, and a file that is no socket, stay. The
-// path is locked meanwhile, by a file beside it, so that of two daemons that start at once only one
-// gets it.
+// Listen makes the socket with mode 0600, and its folder if that is missing. A socket at which
+// no process listens any more is replaced. One that answers stays, and the error is ErrInUse;
+// so does a file that is no socket. The path is locked meanwhile, by a file beside it, so that
+// of two daemons that start at once only one gets it.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if len(path) > pathBytesMax {
 		return nil, fmt.Errorf("the path of the socket has %d bytes, and the kernel takes at most %d", len(path), pathBytesMax)
@@ -57,8 +57,8 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	return owners.Listen(ctx, "unix", path)
 }
 
-// removeStale removes a socket at which no process listens. If that cannot be found out, a process
-// counts as listening.
+// removeStale removes a socket at which no process listens. The error is ErrInUse if one does,
+// or if that cannot be found out.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {

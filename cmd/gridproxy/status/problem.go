@@ -38,7 +38,7 @@ func problems(s Status) []string {
 	return all
 }
 
-// syncProblems adds the problems with what is not in the kernel.
+// syncProblems calls add with each problem with what is not in the kernel.
 func syncProblems(s Status, add func(string, ...any)) {
 	waits := s.age(s.Sync.Pending)
 	found := false
@@ -78,7 +78,8 @@ func (s Status) startsWith() string {
 	return "Services, EndpointSlices and Nodes have not all been read from the " + s.Daemon.Source + " yet"
 }
 
-// knowledgeProblems adds the problems that make the known state of the cluster out of date.
+// knowledgeProblems calls add with each problem that makes the known state of the cluster out
+// of date.
 func knowledgeProblems(s Status, add func(string, ...any)) {
 	k := s.Knowledge
 	if lost := s.age(k.LostSince); !k.LostSince.IsZero() && (lost >= s.limit() || k.Snapshot.IsZero()) {

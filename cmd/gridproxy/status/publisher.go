@@ -121,7 +121,7 @@ func firstServices(v topology.View, number int, holds func(ports []*topology.Ser
 
 func isMalformed(ports []*topology.ServicePort) bool { return ports[0].Closure.Malformed != "" }
 
-// next adds what a run itself says.
+// next returns s with what a run itself says.
 func next(s Status, r syncer.Result) Status {
 	_, s.Node.Known = r.Snapshot.Nodes[r.Snapshot.Node]
 	if !r.Queued.IsZero() {
