@@ -133,7 +133,7 @@ func (x *claimIndex) leaveOut() {
 }
 
 // settle decides who gets the keys that were named since the last call. It returns the Services
-// that may get other Frontends than before, or for another reason.
+// that may get other Frontends than before, or have other conflicts.
 func (x *claimIndex) settle() map[*memory]struct{} {
 	x.leaveOut()
 	affected := x.added

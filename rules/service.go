@@ -64,8 +64,8 @@ func (c *familyCompiler) addFrontends(ip netip.Addr) {
 	}
 }
 
-// add rejects a Frontend of a Service without any usable endpoint in the unit, whatever its
-// policies are: closure is enforced and never widened.
+// add appends a Frontend with its routes. It rejects one of a Service without any usable
+// endpoint in the unit, whatever its policies are: closure is enforced and never widened.
 func (c *familyCompiler) add(f Frontend, routes func() ([]Route, Verdict)) {
 	if len(c.cluster) == 0 {
 		f.Allow, f.Verdict = nil, Reject
@@ -197,8 +197,9 @@ func (c *familyCompiler) parse(texts []string) []netip.Addr {
 	return out
 }
 
-// externalIPs returns the family's spec.externalIPs, or nil if the operator disables them. Any
-// user who can write a Service can point them at foreign addresses (CVE-2020-8554).
+// externalIPs returns the usable addresses of the family in spec.externalIPs, each once, or nil
+// if the operator disables them. Any user who can write a Service can point them at foreign
+// addresses (CVE-2020-8554).
 func (c *familyCompiler) externalIPs() []netip.Addr {
 	if c.facts.noExternalIPs {
 		return nil

@@ -136,8 +136,9 @@ func EndFlows(ctx context.Context, t Table, goes func(Flow) bool) (deleted int, 
 	return deleted, err
 }
 
-// removeAll continues after a failure. The kernel refuses to delete a flow that is offloaded to
-// hardware, and the other flows must not wait for it.
+// removeAll deletes the flows of these messages, and returns how many it deleted. It continues
+// after a failure, unless the kernel does not answer. The kernel refuses to delete a flow that
+// is offloaded to hardware, and the other flows must not wait for it.
 func removeAll(ctx context.Context, table Table, stale [][]byte) (deleted int, err error) {
 	var failed int
 	for _, raw := range stale {

@@ -21,7 +21,7 @@ const (
 )
 
 // dump visits the flows of one table until visit returns false. The message that describes a
-// flow is valid until the next one.
+// flow is valid until the next one. The error is ErrDumpInterrupted if a change interrupted it.
 func dump(t Table, visit func(f Flow, message []byte) bool) error {
 	return list(t, func(message []byte) bool {
 		f, ok := parse(message)

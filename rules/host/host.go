@@ -67,8 +67,8 @@ func (m Machine) Read() (topology.Host, error) {
 }
 
 // networkOf returns the network of an interface, given one of its addresses. For a
-// point-to-point link it returns the network of the other end. False: the network has no other
-// machines.
+// point-to-point link it returns the network of the other end. It returns false if the network
+// has no other machines.
 func networkOf(a netlink.Addr) (netip.Prefix, bool) {
 	network := a.IPNet
 	if a.Peer != nil {

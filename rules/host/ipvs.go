@@ -71,10 +71,10 @@ func (m Machine) ApplyIPVS(strictARP bool) (IPVSSettings, error) {
 	return settings, nil
 }
 
-// reuseDelay warns about kernels before 5.9. With conntrack they drop the first packet of a client
-// that reuses a source port, to choose another real server, and the client sends it again
-// after a second. kube-proxy sets conn_reuse_mode to 0 on such kernels, which would send such a
-// client to a real server of weight 0.
+// reuseDelay returns a warning on kernels before 5.9, else nil. With conntrack they drop the
+// first packet of a client that reuses a source port, to choose another real server, and the
+// client sends it again after a second. kube-proxy sets conn_reuse_mode to 0 on such kernels,
+// which would send such a client to a real server of weight 0.
 func (m Machine) reuseDelay() error {
 	mode, _ := m.readInt(ipvsDir + "conn_reuse_mode") // 0 if it cannot be read
 	text, _ := regularfile.Read(m.path("proc/sys/kernel/osrelease"), settingMax)

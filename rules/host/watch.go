@@ -66,7 +66,8 @@ func subscribe(done <-chan struct{}) (<-chan netlink.AddrUpdate, error) {
 	return updates, nil
 }
 
-// watchUpdates leaves out the updates for which skip is true; it asks from one goroutine.
+// watchUpdates does what Watch does, with updates of subscribe. It leaves out those for which
+// skip returns true, which it asks from one goroutine.
 func watchUpdates(ctx context.Context, subscribe subscription, skip func(netlink.AddrUpdate) bool) (<-chan struct{}, error) {
 	current, end := context.WithCancel(ctx)
 	updates, err := subscribe(current.Done())

@@ -47,8 +47,10 @@ type openFamily struct {
 	refusals *refusal.Refusals // of the familySyncer
 }
 
-// New finds the tools and probes what they and the kernel can do, in chains that it removes again.
-// Only the nfacct objects that it creates remain. A kernel without the match statistic is an error.
+// New finds the tools and probes what they and the kernel can do, in chains that it removes
+// again. Only the nfacct objects that it creates remain. It fails if no family is open and
+// waiting cannot help, as on a kernel without the match statistic; other families are opened
+// later.
 func New(ctx context.Context, c Config) (*Backend, error) {
 	c, variant, err := c.complete(ctx)
 	if err != nil {
@@ -240,7 +242,8 @@ func (b *Backend) Pause() {
 	}
 }
 
-// ensureCounters creates the nfacct objects. A kernel without nfacct only lacks two counters.
+// ensureCounters creates the nfacct objects, and notes in acct whether they exist. A kernel
+// without nfacct only lacks two counters.
 func (b *Backend) ensureCounters() {
 	err := ensureAcct()
 	if err != nil && b.acct {

@@ -60,7 +60,7 @@ func (s *chainState) want(hash uint64, r netfilter.Rule) {
 	}
 }
 
-// status alone decides whether a chain is right.
+// status compares the chain with the desired one. Nothing else decides whether it is right.
 func (s *chainState) status() chainStatus {
 	var right bool
 	switch s.kind {

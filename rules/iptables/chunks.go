@@ -16,10 +16,10 @@ import (
 // chains. It is written after all others, in chunks of size chains.
 type chunks struct{ large, size int }
 
-// defaultChunks bound how long others wait for a tenant's Service with 1,000 ports and 100
-// endpoints, which has 100,000 chains. iptables-nft-restore 1.8.9 takes 0.1 s for 1,000 chains, so
-// a chunk takes no longer than usual. iptables-legacy-restore copies the whole table each time, so
-// its chunks are larger.
+// defaultChunks returns bounds for how long others wait for a tenant's Service with 1,000 ports
+// and 100 endpoints, which has 100,000 chains. iptables-nft-restore 1.8.9 takes 0.1 s for 1,000
+// chains, so a chunk takes no longer than usual. iptables-legacy-restore copies the whole table
+// each time, so its chunks are larger.
 func defaultChunks(v netfilter.Variant) chunks {
 	if v == netfilter.VariantLegacy {
 		return chunks{large: 2_000, size: 20_000}
@@ -31,10 +31,11 @@ func defaultChunks(v netfilter.Variant) chunks {
 // after it, so that the last ports of a Service that changes all the time are written too.
 type endings map[types.NamespacedName]topology.ServicePortName
 
-// towards returns the Services after the next chunk from one sorted list to another. It includes
-// the change of every Service that is not large. The large ones share a budget of chains evenly,
-// in whole ports. A port that is left for later stays as it is in from, or absent. left counts
-// these ports. With a budget above 0 each large Service gets at least one port.
+// towards returns the Services after the next chunk from one sorted list to another. It
+// includes the change of every Service that is not large. The large ones share a budget of
+// chains evenly, in whole ports. A port that is left for later stays as it is in from, or
+// absent. left counts these ports; now is what the next call gets as ended. With a budget above
+// 0 each large Service gets at least one port.
 func (p chunks) towards(from, to []*rules.Service, f netfilter.Family, budget int, ended endings) (step []*rules.Service, left int, now endings) {
 	large := p.largeServices(from, to, f)
 	if len(large) == 0 {

@@ -48,8 +48,8 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// cleanup cleans one family of one variant, and reads back whether that is done. It also cleans if
-// another table cannot be read.
+// cleanup cleans one family of one variant, and reads back whether that is done. It also cleans
+// if another table cannot be read. If Removal is dry, it only counts.
 func (b *Backend) cleanup(ctx context.Context, v netfilter.Variant, f netfilter.Family) error {
 	save, errSave := exec.LookPath(toolName(v, f, "-save"))
 	restore, errRestore := exec.LookPath(toolName(v, f, "-restore"))
@@ -149,7 +149,7 @@ func left(ks *kernelState) error {
 		"stop it first", shortened(names))
 }
 
-// shortened returns the first names, and how many more there are.
+// shortened returns a text with the first names, and how many more there are.
 func shortened(names []string) string {
 	text := strings.Join(names[:min(mostNamed, len(names))], ", ")
 	if more := len(names) - mostNamed; more > 0 {
@@ -158,8 +158,9 @@ func shortened(names []string) string {
 	return text
 }
 
-// unreadableLeft returns an error if the kernel lists chains of ours in a table that cannot be
-// read. Without a chain of ours there is no jump to one.
+// unreadableLeft returns an error if tables that cannot be read, as unreadable says (nil =
+// none), may hold chains of ours. With nft the kernel lists their chains; with legacy they
+// always may. Without a chain of ours there is no jump to one.
 func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 	if unreadable == nil || from.variant != netfilter.VariantNFT {
 		return unreadable
@@ -176,7 +177,7 @@ func (b *Backend) unreadableLeft(from saver, unreadable error) error {
 }
 
 // chainsByName returns our chains in iptables-nft's tables of a family, as the kernel lists
-// them.
+// them, such as "nat/KUBE-SERVICES".
 func (b *Backend) chainsByName(f netfilter.Family, tables []netfilter.Table) ([]string, error) {
 	var ours []string
 	for _, t := range tables {

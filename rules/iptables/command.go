@@ -50,13 +50,15 @@ const (
 	changedPause    = 50 * time.Millisecond
 )
 
-// within runs do, which starts the tool, and kills the tool at the limit.
+// within runs do, which starts the tool, and kills the tool at the limit. It runs do again if
+// that fails with tableChanged.
 func (c command) within(ctx context.Context, limit time.Duration, do func() error) error {
 	return retried(ctx, changedAttempts, changedPause, func(err error) bool { return strings.Contains(err.Error(), tableChanged) },
 		func() error { return c.once(ctx, limit, do) })
 }
 
-// retried calls do again, after a pause, while its error is one that passes.
+// retried calls do until it succeeds, its error does not pass, or ctx ends, at most attempts
+// times with a pause in between. It returns the last error.
 func retried(ctx context.Context, attempts int, pause time.Duration, passes func(error) bool, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()

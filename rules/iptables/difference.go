@@ -226,7 +226,7 @@ func (rs *recordedState) align(id render.ChainID, c *chainState, wanted []netfil
 	return a
 }
 
-// find takes a desired rule that equals an observed one, if one is left.
+// find takes a desired rule that equals an observed one; false = none is left. at is in texts.
 func (a *alignment) find(r foundRule) (at int, is bool) {
 	all := a.hashes[r.hash]
 	if r.foreign || len(all) == 0 {

@@ -57,9 +57,9 @@ func (fs *families[T]) start(ctx context.Context) ([]T, error) {
 	return nil, fmt.Errorf("iptables-%s works for no address family: %w", fs.variant, errors.Join(errs...))
 }
 
-// try opens the closed families that can be opened now. Only with again does it retry missing
-// tables, which costs two processes, and a family that failed while another one works, which may
-// take minutes.
+// try opens the closed families that can be opened now, and returns these. Why others stay
+// closed is logged and in outcomes. Only with again does it retry missing tables, which costs
+// two processes, and a family that failed while another one works, which may take minutes.
 func (fs *families[T]) try(ctx context.Context, again, works bool) []T {
 	var opened []T
 	closed := fs.closed[:0]

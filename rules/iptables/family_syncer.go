@@ -102,7 +102,7 @@ func (k *familySyncer) followOrRebuild(ctx context.Context, want render.Desired)
 	return c, err
 }
 
-// follow writes the difference between what was written last and want.
+// follow writes the difference between what was written last and want. On failure last is nil.
 func (k *familySyncer) follow(ctx context.Context, want render.Desired) (rules.Changes, error) {
 	last := *k.last
 	k.last = nil
@@ -233,7 +233,8 @@ func (k *familySyncer) logRepair(repaired []render.ChainID) {
 	k.log.Warn("repaired rules that another process changed", "chains", len(repaired), "first", names)
 }
 
-// Try writes an input that takes some commits.
+// Try writes an input of iptables-restore that takes so many transactions, and reports those
+// that were committed, also after an error.
 func (k *familySyncer) Try(ctx context.Context, input []byte, commits uint32) error {
 	before, known := k.kernel.generation()
 	err := k.kernel.restore.run(ctx, input)

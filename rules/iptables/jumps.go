@@ -102,7 +102,8 @@ func (s *jumpSet) insertions() []insertion {
 	return all
 }
 
-// insertMissing inserts the missing jumps for which may returns true, given the jump's arguments.
+// insertMissing inserts the missing jumps for which may returns true, given the jump's
+// arguments. It returns how many it inserted.
 func (k *kernel) insertMissing(ctx context.Context, ks *kernelState, may func(jumpAt, []string) bool) (int, error) {
 	n := 0
 	for id, c := range ks.builtIns() {

@@ -76,8 +76,9 @@ func (p *writtenPart) status(c render.TableChain) chainStatus {
 	}
 }
 
-// lacking compares entries regardless of their order. A rule is deleted by its whole text, so of
-// entries that differ only in their comments identical ones are matched first.
+// lacking returns the entries of want that were not written, and leaves the stale ones in
+// entries. It ignores their order. A rule is deleted by its whole text, so of entries that
+// differ only in their comments identical ones are matched first.
 func (p *writtenPart) lacking(want []render.Entry) []render.Entry {
 	p.entries, want = unmatched(p.entries, want, func(e render.Entry) render.Entry { return e })
 	p.entries, want = unmatched(p.entries, want, decisive)

@@ -29,8 +29,9 @@ func nftNumber(f netfilter.Family) uint8 {
 	return unix.NFPROTO_IPV4
 }
 
-// nftTables returns the nftables tables of one family in the calling thread's network namespace.
-// It starts no process.
+// nftTables returns the nftables tables of one family in the calling thread's network
+// namespace. It starts no process. It returns an error if the kernel has no nf_tables: see
+// noNFTables.
 func nftTables(f netfilter.Family) ([]string, error) {
 	all := func(nftMessage) bool { return true }
 	return nftNames(unix.NFT_MSG_GETTABLE, unix.NFT_MSG_NEWTABLE, f, unix.NFTA_TABLE_NAME, all)
@@ -54,7 +55,7 @@ func nftNames(ask, answer int, f netfilter.Family, kind uint16, keep func(nftMes
 	return names, err
 }
 
-// noNFTables reports whether the kernel has no nf_tables at all.
+// noNFTables reports whether an error of nftTables means that the kernel has no nf_tables.
 func noNFTables(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)
 }

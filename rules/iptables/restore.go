@@ -23,8 +23,9 @@ type restorer struct {
 	limit time.Duration // 0 = RestoreTimeout
 }
 
-// run writes input, which is committed table by table: after an error, tables before the refused
-// one may have been written, later ones are not.
+// run writes input, which is committed table by table: after an error, tables before the
+// refused one may have been written, later ones are not. Each error is a *refusal.Error, even
+// if the program did not start.
 func (r restorer) run(ctx context.Context, input []byte) error {
 	ctx, cancel := withLimit(ctx, r.path, cmp.Or(r.limit, RestoreTimeout))
 	defer cancel()

@@ -35,7 +35,7 @@ type reader struct {
 	randomFully bool
 }
 
-// NewShadow finds the tools.
+// NewShadow finds the tools. It fails if no family is open and waiting cannot help.
 func NewShadow(ctx context.Context, c Config) (*Shadow, error) {
 	c, variant, err := c.complete(ctx)
 	if err != nil {
@@ -146,7 +146,7 @@ func (r reader) compare(ctx context.Context, want rules.Ruleset, c Config) (find
 	return findings{differences: found.differences(), trial: found.state.trial}, nil
 }
 
-// compareWith reads the kernel once.
+// compareWith reads the kernel once. Evidence is what our rules say about refused Services.
 func (r reader) compareWith(ctx context.Context, w render.Desired) (*recordedState, refusal.Evidence, error) {
 	evidence := refusal.NewEvidence()
 	found, err := newRecordedState(ctx, w)

@@ -17,7 +17,7 @@ type jumpCopy struct {
 	text string // as iptables-save prints it, "-A CHAIN …"
 }
 
-// readCopy adds a jump at the position read last.
+// readCopy adds a copy of a jump at the position read last. With too many it only sets more.
 func (s *jumpSet) readCopy(j *wantedJump, text string) {
 	if j.at == 0 {
 		j.at = s.seen
@@ -41,9 +41,10 @@ func (s *jumpSet) surplus() []jumpCopy {
 }
 
 // removeSurplus returns the input for iptables-restore that leaves each jump once, where its
-// first copy was. Deleting a rule by its text removes the first match. So all copies are
-// deleted, and the jump is inserted again in the same transaction. Deleting by position could
-// delete what another process has just inserted.
+// first copy was; nil = there is no surplus. It changes s as if that were written. Deleting a
+// rule by its text removes the first match. So all copies are deleted, and the jump is inserted
+// again in the same transaction. Deleting by position could delete what another process has
+// just inserted.
 func (s *jumpSet) removeSurplus(chain string, f netfilter.Family) []byte {
 	surplus := s.surplus()
 	if len(surplus) == 0 {
@@ -104,9 +105,10 @@ type jumpAt struct {
 	to   string
 }
 
-// insertJumps inserts the missing jumps. A jump that this process has inserted before may exist in
-// a form that the parser does not know, for example from another version of the tools. Inserting it
-// at each verify would add copies without end, so the tool first checks whether it exists.
+// insertJumps inserts the missing jumps, and returns how many. A jump that this process has
+// inserted before may exist in a form that the parser does not know, for example from another
+// version of the tools. Inserting it at each verify would add copies without end, so the tool
+// first checks whether it exists.
 func (k *familySyncer) insertJumps(ctx context.Context, ks *kernelState) (int, error) {
 	if k.inserted == nil {
 		k.inserted = map[jumpAt]struct{}{}

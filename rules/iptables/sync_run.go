@@ -59,8 +59,8 @@ func dependenciesFirst(chains []render.TableChain, n netfilter.Naming) []render.
 	return slices.SortedStableFunc(slices.Values(chains), func(a, b render.TableChain) int { return rank(a) - rank(b) })
 }
 
-// late keeps new chains that lead to shared ones, such as KUBE-SERVICES of IPVS mode, from being
-// written ahead of these, because shared chains come last.
+// late moves new chains that lead to shared ones, such as KUBE-SERVICES of IPVS mode, from
+// create to write. So they are not written ahead of these, because shared chains come last.
 func (run *syncRun) late(c change) change {
 	leads := func(chain render.TableChain) bool {
 		return slices.ContainsFunc(chain.Rules, func(r netfilter.Rule) bool {
@@ -100,7 +100,8 @@ func (run *syncRun) prepare(ks *kernelState) error {
 	return run.single(func() (int, error) { return run.k.insertJumps(run.ctx, ks) })
 }
 
-// finish writes the rest of the script, and the given shared chains whole.
+// finish writes the rest of the script, and the shared chains in sent whole. It adds to sent
+// those with too many deletions.
 func (run *syncRun) finish(sent map[render.ChainID]bool) error {
 	for _, id := range run.script.heavy() {
 		sent[id] = true
@@ -127,7 +128,8 @@ func (run *syncRun) send(text []byte, commits uint32) error {
 	return nil
 }
 
-// single does something that writes single rules or chains and returns their number.
+// single calls do, which writes single rules or chains and returns how many. It counts them,
+// and advances the watermarks unless do failed.
 func (run *syncRun) single(do func() (int, error)) error {
 	before, _ := run.k.kernel.generation()
 	n, err := do()

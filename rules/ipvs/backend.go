@@ -101,8 +101,9 @@ func (c BackendConfig) complete() BackendConfig {
 	return c
 }
 
-// prepare probes the kernel, and sets its sysctls and timeouts, for New. It leaves families to
-// adopt that cannot be probed because another program holds the xtables lock.
+// prepare probes the kernel for New, and sets its sysctls and timeouts. If another program
+// holds the xtables lock, it leaves all families to adopt, without an error. Timeouts that
+// cannot be set are only logged.
 func (b *Backend) prepare(ctx context.Context) error {
 	if err := checkScheduler(b.config.Scheduler); err != nil {
 		return err
@@ -124,8 +125,9 @@ func (b *Backend) prepare(ctx context.Context) error {
 	return nil
 }
 
-// applySysctls sets the sysctls of virtual servers. Each verify repeats it: other programs may
-// set them too.
+// applySysctls sets the sysctls of virtual servers, and degraded. Only one without which they
+// do not work is an error; others are logged. Each verify repeats it: other programs may set
+// them too.
 func (b *Backend) applySysctls() error {
 	settings, err := host.Machine{Log: b.config.Log}.ApplyIPVS(b.config.StrictARP)
 	if err != nil {
@@ -196,8 +198,9 @@ func (b *Backend) warnRefused(refused map[ServerKey]error) {
 	}
 }
 
-// destroySets destroys those sets of ours or of kube-proxy's that the kernel holds and that are
-// chosen. A set that a rule of another program names stays.
+// destroySets destroys those sets of ours or of kube-proxy's that were observed and that are
+// chosen, and counts them in Removal. One that a rule of another program names stays, with a
+// warning.
 func (b *Backend) destroySets(chosen func(knownSet) bool) error {
 	var errs []error
 	for _, s := range knownSets() {

@@ -43,8 +43,9 @@ func (b *Backend) Cleanup(ctx context.Context) error {
 	return errors.Join(errTables, err)
 }
 
-// cleanUp removes everything but the chains. The link and the sets tell which servers are ours, so
-// they go last.
+// cleanUp removes everything but the chains, or only counts it if Removal is dry. What remains
+// is an error, except for sets that rules of other programs name. The link and the sets go
+// last: they tell which servers are ours.
 func (b *Backend) cleanUp(ctx context.Context) error {
 	ops, err := b.planRemoval(ctx)
 	if err != nil {
@@ -76,7 +77,8 @@ func (b *Backend) cleanUp(ctx context.Context) error {
 	return b.checkRemoved(ctx)
 }
 
-// countRemoval counts everything except sets: some of these may stay.
+// countRemoval counts in Removal the virtual servers and addresses that ops delete, and our
+// link if link is true. It does not count sets: some of these may stay.
 func (b *Backend) countRemoval(ops []operation, link bool) {
 	for _, op := range ops {
 		switch op.Kind {
@@ -117,8 +119,8 @@ func (b *Backend) planRemoval(ctx context.Context) ([]operation, error) {
 	return slices.DeleteFunc(b.planner.shrink(limits{now: b.now()}), b.planner.skip), nil
 }
 
-// checkRemoved reads back whether the link and the sets are gone. A set that a rule of another
-// program names stays.
+// checkRemoved reads the kernel, and returns an error if the link or a set exists again. It
+// destroys each set that it finds: only one that a rule of another program names may stay.
 func (b *Backend) checkRemoved(ctx context.Context) error {
 	fresh, err := b.kernel.observe(ctx, nil)
 	if err != nil {

@@ -58,8 +58,8 @@ type facts struct {
 	apiServers []netip.AddrPort
 }
 
-// newFacts leaves out the machine's loopback and link-local IPv6 addresses: no server is ever on
-// them, and each new Pod brings one.
+// newFacts returns what plans depend on, without the machine's loopback and link-local IPv6
+// addresses: no server is ever on them, and each new Pod brings one.
 func newFacts(rs rules.Ruleset, cfg Config) facts {
 	f := facts{config: cfg, nodePorts: rs.NodePorts, networks: rs.HostNetworks, apiServers: rs.APIServers}
 	f.nodePorts.IPv6.Addrs = withoutPrivate6(rs.NodePorts.IPv6.Addrs)
@@ -67,8 +67,8 @@ func newFacts(rs rules.Ruleset, cfg Config) facts {
 	return f
 }
 
-// withoutPrivate6 returns nil if nothing is left, also if addrs is not nil: to
-// reflect.DeepEqual, an empty slice would be another fact.
+// withoutPrivate6 returns addrs without loopback and link-local IPv6 addresses. It returns nil
+// if nothing is left: to reflect.DeepEqual, an empty slice would be another fact.
 func withoutPrivate6(addrs []netip.Addr) []netip.Addr {
 	var rest []netip.Addr
 	for _, a := range addrs {

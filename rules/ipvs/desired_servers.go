@@ -67,7 +67,7 @@ func (d *desiredServers) update(plans []*servicePlan, t touched) {
 	}
 }
 
-// count adds by to how often a slot needs each thing.
+// count adds by to how often d needs each thing of a slot, and notes these things in t.
 func (d *desiredServers) count(slot serverSlot, by int, t touched) {
 	slot.needs(func(e Entry) {
 		addCount(d.entries, e, by)
@@ -88,7 +88,7 @@ func (d *desiredServers) count(slot serverSlot, by int, t touched) {
 	}
 }
 
-// addCount adds to a counter, and leaves out one that is zero.
+// addCount adds by to the counter of key, and deletes a counter that is zero.
 func addCount[K comparable](counts map[K]int, key K, by int) {
 	if counts[key] += by; counts[key] <= 0 {
 		delete(counts, key)

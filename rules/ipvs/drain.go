@@ -23,8 +23,9 @@ type limits struct {
 	families rules.FamilySet // those that the phase works on
 }
 
-// quiesce plans that surplus real servers of desired virtual servers get no new connections. If
-// the begin of a drain is unknown, as after a restart, it begins now.
+// quiesce keeps new connections from surplus real servers of desired virtual servers: it plans
+// to set their weight to 0, or to delete those that atOnce reports true for. It notes since
+// when each drains. If that is unknown, as after a restart, it is since now.
 func (p *planner) quiesce(l limits) []operation {
 	maps.DeleteFunc(p.drains, func(d DestinationKey, _ time.Time) bool { return has(p.desired.destinations, d) })
 	var ops []operation
@@ -41,8 +42,8 @@ func (p *planner) quiesce(l limits) []operation {
 	return ops
 }
 
-// quiesceServers plans the same for virtual servers that are not desired any more. It leaves to
-// shrink what does not drain.
+// quiesceServers plans the same for virtual servers of l.families that are not desired any
+// more. It leaves to shrink what does not drain.
 func (p *planner) quiesceServers(l limits) []operation {
 	var ops []operation
 	for _, d := range p.surplusDestinations() {
@@ -53,8 +54,8 @@ func (p *planner) quiesceServers(l limits) []operation {
 	return ops
 }
 
-// startDrain starts the clock of a real server, and appends the operation that sets its weight to
-// 0.
+// startDrain notes that a real server drains since now, unless it drains already. Unless its
+// weight is 0, it appends the operation that sets it to 0.
 func (p *planner) startDrain(ops []operation, d DestinationKey, l limits) []operation {
 	if !has(p.drains, d) {
 		p.drains[d] = l.now

@@ -26,8 +26,8 @@ type restorer interface {
 	Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error)
 }
 
-// openFamilies tries to open families, and returns those whose chains Tables can write by now;
-// false = Tables does not report any.
+// openFamilies has Tables try to open families, and returns those whose chains it can write by
+// now. It returns false if Tables cannot report families.
 func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]netfilter.Family, bool) {
 	tables, ok := c.Tables.(familyOpener)
 	if !ok {
@@ -37,9 +37,10 @@ func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]netfilt
 	return append([]netfilter.Family{}, tables.Families()...), true // never nil, which would be both
 }
 
-// adopt takes families into use whose chains can be written by now, after probing what virtual
-// servers need of the kernel. The result is the outcome of those that cannot be used yet. While
-// another family is in use, one whose probe failed is probed again only with verify.
+// adopt adds to the families in use those whose chains can be written by now, if the kernel has
+// what virtual servers need, which it probes. It returns the errors of those that it could not
+// add. While another family is in use, one whose probe failed is probed again only with verify.
+// With Retire it does nothing.
 func (b *Backend) adopt(ctx context.Context, verify bool) (failed rules.Outcomes) {
 	before := b.unusable
 	defer func() { b.unusable = failed }()
@@ -66,7 +67,8 @@ func (b *Backend) adopt(ctx context.Context, verify bool) (failed rules.Outcomes
 	return failed
 }
 
-// probe names everything that the kernel lacks for some families in one error.
+// probe tries in the kernel what IPVS mode needs for some families. One error names everything
+// that is missing; it is errLocked if another program holds the xtables lock.
 func (b *Backend) probe(ctx context.Context, families ...netfilter.Family) error {
 	chains, _ := b.config.Tables.(restorer)
 	p := prober{kernel: b.kernel, chains: chains, families: families}

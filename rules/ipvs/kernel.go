@@ -115,8 +115,9 @@ func (k *kernel) do(op operation) error {
 // long, so the sync ends.
 var errNoAnswer = errors.New("the kernel did not answer in time; look for the cause with dmesg, and restart the node if it stays so")
 
-// ask runs one call of moby/ipvs, which waits for its answer without limit. After limit it closes
-// the socket, which ends the call, and opens another one in the calling thread's network namespace.
+// ask runs one call of moby/ipvs, which waits for its answer without limit. After limit it
+// closes the socket, which ends the call, opens another one in the calling thread's network
+// namespace, and returns errNoAnswer. So it does if an earlier call could not open one.
 func (k *kernel) ask(limit time.Duration, call func(*ipvs.Handle) error) error {
 	if k.reopen != nil {
 		if err := k.openAgain(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// findLink looks Link up. It takes any kind of link with the name.
+// findLink sets link to Link, any kind of link with the name; nil = it does not exist.
 func (k *kernel) findLink() error {
 	link, err := k.links.LinkByName(Link)
 	switch {
@@ -65,7 +65,7 @@ func (k *kernel) addAddress(a netip.Addr) error {
 	return nil
 }
 
-// deleteAddress deletes an address from Link. One that does not exist is no error.
+// deleteAddress deletes an address of Link and its source route. A missing one is no error.
 func (k *kernel) deleteAddress(a netip.Addr) error {
 	if k.link == nil {
 		return nil
@@ -81,7 +81,7 @@ func (k *kernel) deleteAddress(a netip.Addr) error {
 	return nil
 }
 
-// readAddresses lists the addresses on Link, without link-local ones, which the kernel adds.
+// readAddresses looks Link up and lists its addresses, without link-local ones of the kernel.
 func (k *kernel) readAddresses() (map[netip.Addr]struct{}, error) {
 	if err := k.findLink(); err != nil {
 		return nil, err

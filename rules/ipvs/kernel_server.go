@@ -88,7 +88,8 @@ func (k *kernel) deleteServer(key ServerKey) error {
 	return nil
 }
 
-// putDestination creates a real server, or changes the weight of the one that exists.
+// putDestination creates a real server, or changes the weight of the one that exists. exists is
+// what to try first: if the kernel says otherwise, the other is done.
 func (k *kernel) putDestination(key DestinationKey, d Destination, exists bool) error {
 	// Of an address of the other family the kernel would take the first four bytes.
 	if key.Addr.Addr().Is4() != key.Server.Addr.Addr().Is4() {

@@ -15,8 +15,9 @@ import (
 // errHashFull is IPSET_ERR_HASH_FULL of linux/netfilter/ipset/ip_set_hash.h.
 const errHashFull = nl.IPSetError(nl.IPSET_ERR_TYPE_SPECIFIC)
 
-// ensureSets creates the missing sets of a family, and adds them to found, which has the types of
-// those that exist.
+// ensureSets creates the missing sets of a family, and replaces those of another type. found
+// has the types of the sets that exist, and gets those of new ones. A set of another type that
+// a rule names is an error.
 func (k *kernel) ensureSets(f netfilter.Family, found map[string]string) error {
 	for _, s := range knownSets() {
 		have, exists := found[s.name]

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// addSourceRoute gives this machine's own new connections to an address of Link another source. The
-// kernel's choice is the address itself, with which they would end. Open connections keep their
-// source. Routes of other programs to the address stay.
+// addSourceRoute gives this machine's own new connections to an address of Link another source,
+// unless it was called for the address before. The kernel's choice is the address itself, with
+// which they would end. Open connections keep their source. Routes of other programs to the
+// address stay.
 func (k *kernel) addSourceRoute(a, source netip.Addr) error {
 	if done, err := k.hasSourceRoute(a); err != nil || done || k.link == nil {
 		return err
@@ -39,7 +40,7 @@ func (k *kernel) addSourceRoute(a, source netip.Addr) error {
 	return nil
 }
 
-// hasSourceRoute reports whether addSourceRoute was called for an address.
+// hasSourceRoute reports whether addSourceRoute was called for an address, by any process.
 func (k *kernel) hasSourceRoute(a netip.Addr) (bool, error) {
 	err := k.findSourceRoutes()
 	_, done := k.sourceRoutes[a]

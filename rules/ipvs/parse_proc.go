@@ -72,7 +72,8 @@ var (
 	errProcLine     = errors.New("the line is neither a virtual server nor a real server of the one before it")
 )
 
-// scan reads up to the next server or real server; false = at the end, or after an error.
+// scan reads up to the next server or real server, into the fields of p. It returns false at
+// the end, or after an error, which is in err.
 func (p *procParser) scan(r io.Reader) bool {
 	if p.lines == nil && !p.begin(r) {
 		return false
@@ -221,7 +222,8 @@ func word(line []byte) (first, rest []byte) {
 	return line, nil
 }
 
-// procAddr reads `0A600001:0050` or `[fd00:0096:0000:0000:0000:0000:0000:0010]:0050`.
+// procAddr reads `0A600001:0050` or `[fd00:0096:0000:0000:0000:0000:0000:0010]:0050`. It
+// returns false for any other text.
 func procAddr(text []byte) (netip.AddrPort, bool) {
 	colon := bytes.LastIndexByte(text, ':')
 	var port [2]byte
@@ -243,7 +245,7 @@ func procAddr(text []byte) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(netip.AddrFrom4(a), number), true
 }
 
-// hexGroups reads groups of two bytes with colons between them, without abbreviation.
+// hexGroups fills to from groups of four hex digits with colons, and reports whether it could.
 func hexGroups(to *[16]byte, text []byte) bool {
 	if len(text) != len("fd00:0096:0000:0000:0000:0000:0000:0010") {
 		return false
@@ -256,7 +258,7 @@ func hexGroups(to *[16]byte, text []byte) bool {
 	return true
 }
 
-// hexBytes fills to with what text says, two digits a byte.
+// hexBytes fills to from text, two hex digits a byte, and reports whether it could.
 func hexBytes(to, text []byte) bool {
 	if len(text) != 2*len(to) {
 		return false

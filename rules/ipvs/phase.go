@@ -83,10 +83,10 @@ type executor interface {
 	synced() rules.FamilySet        // all, if nothing has failed in this sync; else none
 }
 
-// runPhases runs all phases in order, until a call fails.
-//
-// It is the only place that decides what a failure stops. If the chains of a family could not be
-// written, the phases after it delete nothing of that family.
+// runPhases runs all phases in order until a call fails, and returns the error of that call.
+// Operations and chains that fail end nothing and are not in the error: the executor keeps
+// them. If the chains of a family could not be written, the phases after it delete nothing of
+// that family.
 func runPhases(p *planner, e executor) error {
 	for _, ph := range phases() {
 		families := rules.FamilySet{true, true}

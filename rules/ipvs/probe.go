@@ -43,7 +43,7 @@ type prober struct {
 	why      []string // the kernel's errors
 }
 
-// run names everything that is missing in one error.
+// run tries everything, and names everything that is missing in one error. Any other ends it.
 func (p *prober) run(ctx context.Context, scheduler string) error {
 	for _, try := range []func(context.Context) error{
 		func(context.Context) error { return p.tryServers(scheduler) },
@@ -64,7 +64,8 @@ func (p *prober) run(ctx context.Context, scheduler string) error {
 		strings.Join(p.missing, ", "), strings.Join(p.missing, " "), strings.Join(p.why, "; "))
 }
 
-// lacks notes a missing module. It returns err if that has another cause.
+// lacks notes a missing module, with err as the reason, and returns nil. If this process only
+// lacks a permission, it notes nothing and returns an error that says so.
 func (p *prober) lacks(module string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("%w; run as root, or with the capability NET_ADMIN in the host's network namespace", err)
@@ -95,8 +96,9 @@ func (p *prober) tryServers(scheduler string) error {
 	return nil
 }
 
-// tryScheduler creates a server and deletes it. It reads the server in between, because moby/ipvs
-// also reports success if no kernel module answers. ENOENT = the kernel lacks the scheduler.
+// tryScheduler creates a server and deletes it. It reads the server in between, because
+// moby/ipvs also reports success if no kernel module answers. The error is ENOENT if the kernel
+// lacks the scheduler, and EAFNOSUPPORT if it lacks the family.
 func (k *kernel) tryScheduler(f netfilter.Family, scheduler string) error {
 	key := tryServer(f)
 	if err := k.deleteServer(key); err != nil { // of a process that was killed while it probed
@@ -146,8 +148,8 @@ func (p *prober) removeLeftovers(ctx context.Context) error {
 	return nil
 }
 
-// destroy destroys a set that no rule names any more. The kernel may need a moment to release the
-// set after the rule was deleted.
+// destroy destroys a set that no rule names any more. It waits a second for the kernel to
+// release the set after the rule was deleted; then it returns an error.
 func (p *prober) destroy(ctx context.Context, set string) error {
 	for range 100 {
 		inUse, err := p.kernel.destroySet(set)
@@ -190,8 +192,9 @@ func (p *prober) trySets() error {
 	return nil
 }
 
-// tryMatches loads a rule with each match that the chains of IPVS mode need. The tools accept every
-// match, so only a rule in the kernel proves that the kernel has it.
+// tryMatches loads a rule with each match that the chains of IPVS mode need, and notes what is
+// missing. The tools accept every match, so only a rule in the kernel proves that the kernel
+// has it. Without iptables or ipsets it tries nothing.
 func (p *prober) tryMatches(ctx context.Context) error {
 	if p.chains == nil || slices.Contains(p.missing, "ip_set") {
 		return nil

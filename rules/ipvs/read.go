@@ -49,8 +49,8 @@ func (k *kernel) observe(ctx context.Context, expected *kernelState) (kernelStat
 	return o, nil
 }
 
-// readServers reads all servers, also those of other programs, until it finds what is expected or
-// the same twice.
+// readServers reads all servers, also those of other programs, until it finds what is expected
+// (nil = unknown) or the same twice in a row. It returns an error after readTriesMax readings.
 func (k *kernel) readServers(ctx context.Context, expected *kernelState) (kernelState, error) {
 	if ctx.Err() != nil {
 		return kernelState{}, context.Cause(ctx)

@@ -15,10 +15,10 @@ import (
 // flagHashed is a flag that the kernel sets.
 const flagHashed = 0x2
 
-// addMissing adds the servers that /proc left out. The kernel prints that list page by page, and
-// loses its place between pages if another network namespace has virtual servers too (6.1 to 6.12).
-// Whole groups are then missing, the same ones each time. The list over netlink is complete. Real
-// servers are requested only for servers that were missing.
+// addMissing adds to o the servers that /proc left out. The kernel prints that list page by
+// page, and loses its place between pages if another network namespace has virtual servers too
+// (6.1 to 6.12). Whole groups are then missing, the same ones each time. The list over netlink
+// is complete. Real servers are requested only for servers that were missing.
 func (k *kernel) addMissing(ctx context.Context, o *kernelState) error {
 	var all []*ipvs.Service
 	err := k.ask(listTimeout, func(h *ipvs.Handle) (err error) {
@@ -94,8 +94,8 @@ func fromDestination(d *ipvs.Destination) Destination {
 	return out
 }
 
-// countConnections counts the connections of some real servers. One that does not exist is not in
-// the result.
+// countConnections counts the connections, active and inactive, of some real servers. One that
+// does not exist is not in the result.
 func (k *kernel) countConnections(of map[DestinationKey]time.Time) (map[DestinationKey]int, error) {
 	counts := map[DestinationKey]int{}
 	servers := uncounted(of, counts)
@@ -126,8 +126,8 @@ func uncounted(of map[DestinationKey]time.Time, counts map[DestinationKey]int) m
 	return servers
 }
 
-// askConnections counts the connections of a server's real servers over netlink. A server that does
-// not exist has none.
+// askConnections adds to counts the connections of those real servers of a server that are in
+// of. It asks over netlink. A server that does not exist adds none.
 func (k *kernel) askConnections(server ServerKey, of map[DestinationKey]time.Time, counts map[DestinationKey]int) error {
 	listed, err := k.destinations(toService(server, Server{}))
 	if err != nil {

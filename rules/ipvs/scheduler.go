@@ -55,8 +55,8 @@ func (s *probedSchedulers) forget() {
 	maps.DeleteFunc(s.has, func(_ string, has bool) bool { return !has })
 }
 
-// look finds out which schedulers of Services the kernel lacks. try asks the kernel for one; each
-// is tried once.
+// look sets lacks to the schedulers of Services that the kernel lacks. try asks the kernel for
+// one: its error is ENOENT if the kernel lacks it, and any other ends look. Each is tried once.
 func (s *probedSchedulers) look(services []*rules.Service, try func(string) error) error {
 	var lacks []string
 	for _, service := range services {
@@ -95,7 +95,8 @@ func (s *probedSchedulers) ask(name string, try func(string) error) (bool, error
 	return has, nil
 }
 
-// tryScheduler asks the kernel for a scheduler. Without a family in use no virtual server needs it.
+// tryScheduler returns an error if the kernel lacks a scheduler: see kernel.tryScheduler.
+// Without a family in use it asks nothing and returns nil, because no virtual server needs it.
 func (b *Backend) tryScheduler(name string) error {
 	if len(b.config.Families) == 0 {
 		return nil

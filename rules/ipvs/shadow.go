@@ -96,7 +96,8 @@ func (r *shadowRun) adopt() error {
 	return nil
 }
 
-// read looks for IPVS each time, because its module may be loaded at any time.
+// read reads the kernel for the planner. It looks for IPVS each time, because its module may be
+// loaded at any time. An error is kept in err and not returned.
 func (r *shadowRun) read() error {
 	if r.err = r.shadow.kernel.openServers(); r.err == nil {
 		r.fresh, r.err = r.shadow.kernel.observe(r.ctx, nil)
@@ -181,7 +182,7 @@ func (p Part) lines(s kernelState, f netfilter.Family) []string {
 }
 
 // differingServices returns the Services with a desired virtual server that differs between two
-// States, sorted.
+// States, sorted, as NAMESPACE/NAME.
 func differingServices(plans []*servicePlan, now, after State) []string {
 	different := map[ServerKey]struct{}{}
 	for _, pair := range [][2]State{{now, after}, {after, now}} {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// shrink plans what is deleted, in this order: real servers, servers, addresses, set entries. What
-// a draining real server needs stays.
+// shrink plans what is deleted, in this order: real servers, servers, addresses, set entries.
+// What a draining real server needs stays, and only that is in touched afterwards.
 func (p *planner) shrink(l limits) []operation {
 	s := shrinking{planner: p, rest: newTouched(), addresses: map[netip.Addr]struct{}{}}
 	s.deleteDestinations(l)
@@ -101,7 +101,7 @@ func (s *shrinking) deleteEntries() {
 	}
 }
 
-// deleteOnce leaves out what is deleted already.
+// deleteOnce adds op to ops, unless they have it.
 func (s *shrinking) deleteOnce(op operation) {
 	if !slices.Contains(s.ops, op) {
 		s.ops = append(s.ops, op)

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// changeSources gives this machine's own connections another source address, where their Service
-// moves from a virtual server to chains and the address leaves Link. Chains translate these
-// connections from now on. No virtual server counts them, so no drain would wait for them, and with
-// the address as source they would end with it. host are the addresses of this machine, sorted: one
-// that another link has too stays.
+// changeSources gives this machine's own connections another source address, where their
+// Service moves from a virtual server to chains and the address leaves Link. Chains translate
+// these connections from now on. No virtual server counts them, so no drain would wait for
+// them, and with the address as source they would end with it. host are the addresses of this
+// machine, sorted: one that another link has too stays. A failure is only logged.
 func (b *Backend) changeSources(host []netip.Addr) {
 	sources := map[bool]netip.Addr{} // of IPv6 or not; the zero Addr = none was found
 	for a, near := range b.planner.movedToChains() {

@@ -56,7 +56,7 @@ func (sp splitter) inUse(f rules.Frontend) bool {
 	return families == nil || slices.Contains(families, familyOf(f.Addr.Addr()))
 }
 
-// withoutServers keeps only the keys of slots.
+// withoutServers clears all of slots but their keys, in place, and returns them.
 func withoutServers(slots []serverSlot) []serverSlot {
 	for i := range slots {
 		slots[i] = serverSlot{key: slots[i].key}
@@ -186,8 +186,10 @@ func slotKey(s *rules.Service, f rules.Frontend, a netip.Addr) ServerKey {
 	return ServerKey{Addr: netip.AddrPortFrom(a, f.Addr.Port()), Proto: netfilter.Proto(s.Name.IPProtocol())}
 }
 
-// mayServe reports whether such a virtual server may exist. On loopback it would not answer: IPVS
-// routes the client's packets back to the client.
+// mayServe reports whether a virtual server may exist for a Frontend of a Kind: not if the
+// kernel refused it, the operator excludes its address, or that may be another machine's or is
+// a special one. On loopback it would not answer: IPVS routes the client's packets back to the
+// client.
 func (sp splitter) mayServe(kind rules.Kind, key ServerKey) bool {
 	a := key.Addr.Addr()
 	if !a.IsValid() || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a == broadcast4 || isPrivate6(a) {

@@ -44,8 +44,9 @@ func (r *syncRun) adopt() error {
 	return nil
 }
 
-// ask finds out which schedulers the kernel has, and which virtual servers it refused. Whenever
-// the kernel is read, what it refused is tried again.
+// ask finds out which schedulers the kernel lacks, and sets the config of the split, with the
+// virtual servers that the kernel refused. When the kernel is read, these are tried again, and
+// the sysctls are set; an error of them is kept in unset and not returned.
 func (r *syncRun) ask() error {
 	b := r.backend
 	r.config = b.config.Config
@@ -95,7 +96,7 @@ func (r *syncRun) read() error {
 	return nil
 }
 
-// countVerifyTime counts the processor time until the func is called.
+// countVerifyTime returns a func that adds to VerifyTime the processor time since this call.
 func (r *syncRun) countVerifyTime() func() {
 	before := host.ProcessorTime()
 	return func() { r.changes.VerifyTime += host.ProcessorTime() - before }
@@ -128,8 +129,9 @@ func (r *syncRun) create() error {
 	return nil
 }
 
-// split starts from the compiler as it was before this sync, so that the chains of virtual servers
-// that are refused again and again keep their pointers.
+// split compiles the Ruleset without the virtual servers that the kernel refused, and gives the
+// result to the planner. It starts from the compiler as it was before this sync, so that the
+// chains of virtual servers that are refused again and again keep their pointers.
 func (r *syncRun) split() error {
 	b := r.backend
 	if len(r.refused) > 0 {
@@ -176,7 +178,8 @@ func (r *syncRun) countConnections() error {
 	return err
 }
 
-// discard destroys the sets that only kube-proxy has, and at the end of Retire everything.
+// discard destroys the sets that only kube-proxy has, if the kernel was read. With Retire it
+// removes everything, once nothing of ours serves any more.
 func (r *syncRun) discard() error {
 	b := r.backend
 	if b.config.Retire {
@@ -193,7 +196,9 @@ func (r *syncRun) discard() error {
 	return b.destroySets(func(s knownSet) bool { return s.kind == "" })
 }
 
-// do goes on after an operation that fails, unless the kernel does not answer.
+// do carries out operations and tells the planner which succeeded. It goes on after one that
+// fails, and keeps its error: in refused if movable allows it, else in failed. Once the kernel
+// does not answer or ctx ends, it does nothing more: see ended.
 func (r *syncRun) do(ops []operation, movable bool) {
 	b := r.backend
 	for _, op := range ops {
@@ -221,8 +226,9 @@ func (r *syncRun) do(ops []operation, movable bool) {
 	}
 }
 
-// refuse notes which virtual servers cannot exist because the kernel refused an operation. false =
-// none, or the kernel lacks something that it was expected to hold, and must be read.
+// refuse notes in refused the virtual servers that cannot exist because the kernel refused an
+// operation, and reports whether there are any. It returns false, too, if the kernel lacks
+// something that it was expected to hold, and must be read.
 func (r *syncRun) refuse(op operation, err error) bool {
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) || op.Kind == addEntry && errors.Is(err, unix.ENOENT) {
 		return false
@@ -297,7 +303,8 @@ func (r *syncRun) count(op operation) {
 	}
 }
 
-// countRepairs counts, by the object they belong to, operations that repair what we had written.
+// countRepairs adds to Repaired the number of objects that operations repair, after we had
+// written them. Real servers count with their virtual server.
 func (r *syncRun) countRepairs(ops []operation) {
 	repaired := map[any]struct{}{}
 	for _, op := range ops {

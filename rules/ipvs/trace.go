@@ -67,8 +67,9 @@ func (t *Tracer) server(dst netip.AddrPort, proto netfilter.Proto) (endpoints []
 	return endpoints, found
 }
 
-// inSet looks for an entry of any length of network: the kernel does the same. How many
-// fields a match has says which type of set it is for.
+// inSet reports whether a set has what m takes from a packet, as an entry of any length of
+// network: the kernel does the same. How many fields a match has says which type of set it is
+// for.
 func (t *Tracer) inSet(m netfilter.SetMatch, src, dst netip.AddrPort, proto netfilter.Proto) bool {
 	side := func(field string) netip.AddrPort {
 		if field == "src" {

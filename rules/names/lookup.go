@@ -143,8 +143,8 @@ func (c *collection) endpointsNamed(e *entry) {
 	}
 }
 
-// endpointsOf adds the endpoints of a hostname, and says whether there are any. They belong to the
-// name that was asked for.
+// endpointsOf adds the endpoints of a hostname, and reports whether there are any. They belong
+// to the name that was asked for.
 func (c *collection) endpointsOf(e *entry, hostname string) bool {
 	compare := func(i int32, hostname string) int { return strings.Compare(e.hostname(i), hostname) }
 	first, found := slices.BinarySearchFunc(e.byHostname, hostname, compare)

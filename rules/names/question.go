@@ -15,9 +15,10 @@ type question struct {
 	port, protocol           string // two names below it, without the underscores
 }
 
-// parse takes a name apart that is relative to the cluster domain, in lower case and without a dot
-// at its end. Not every name asks for something: that of the tree and the domain has no records but
-// exists, which is a question without a namespace.
+// parse takes a name apart that is relative to the cluster domain, in lower case and without a
+// dot at its end. It returns false if no such name can exist. Not every name asks for
+// something: that of the tree and the domain has no records but exists, which is a question
+// without a namespace.
 func parse(name string) (q question, ok bool) {
 	if strings.Contains(name, `\`) { // an escaped character is in no name of Kubernetes
 		return q, false

@@ -52,7 +52,7 @@ type draft[K comparable, V any] struct {
 // edit begins a draft. The sharded map stays as it is.
 func (s sharded[K, V]) edit() *draft[K, V] { return &draft[K, V]{sharded: s} }
 
-// put sets the value of a key; the zero value with keep false takes the key out.
+// put sets the value of a key, or with keep false takes the key out.
 func (d *draft[K, V]) put(key K, value V, keep bool) {
 	if d.own == nil {
 		shards := *d.shards

@@ -235,7 +235,7 @@ func (a *arguments) jump(word string) (ok bool) {
 const markOptions = 1<<optSetXMark | 1<<optSetMark | 1<<optAndMark | 1<<optOrMark | 1<<optXorMark
 
 // setMark turns each form into what the kernel does: clear the bits of the mask, then xor the
-// value.
+// value. It returns false if the next word is no mark or another form came before.
 func (a *arguments) setMark(o option) bool {
 	if others := a.seen & markOptions &^ (1 << o); others != 0 {
 		return false

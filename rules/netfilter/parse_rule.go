@@ -64,8 +64,8 @@ func (p *parser) rule(t Table, args string) (Rule, bool) {
 	return a.rule, true
 }
 
-// split cuts a line into words as iptables-restore does. Within double quotes a backslash escapes
-// the next byte.
+// split appends the words of a line to words, cut as iptables-restore does. Within double
+// quotes a backslash escapes the next byte. It returns false if a quote is not closed.
 func split(words []string, s string) ([]string, bool) {
 	for {
 		s = strings.TrimLeft(s, " \t")
@@ -88,8 +88,8 @@ func split(words []string, s string) ([]string, bool) {
 	}
 }
 
-// quotedWord reads a word with quotes. A word that is one pair of quotes without a backslash shares
-// memory with s.
+// quotedWord reads a word with quotes; ok = false: a quote is not closed. A word that is one
+// pair of quotes without a backslash shares memory with s.
 func quotedWord(s string) (word, rest string, ok bool) {
 	if s[0] == '"' {
 		end := strings.IndexAny(s[1:], `"\`) + 1
@@ -196,7 +196,8 @@ func (a *arguments) header(o option, not bool) (ok bool) {
 	return ok
 }
 
-// prefix parses an address with or without a length. A prefix of all addresses is no match at all.
+// prefix parses an address of the family, with or without a length; false = word is none. A
+// prefix of all addresses is no match at all: unless negated, it becomes the zero Prefix.
 func (p *parser) prefix(word string, not bool) (netip.Prefix, bool) {
 	var prefix netip.Prefix
 	if strings.IndexByte(word, '/') < 0 {
@@ -236,13 +237,14 @@ func protoByName(word string) (Proto, bool) {
 	}
 }
 
-// number parses decimal or hexadecimal, as iptables does.
+// number parses a number of so many bits, as iptables does; false = word is none.
 func number(word string, bits int) (uint64, bool) {
 	n, err := strconv.ParseUint(word, 0, bits)
 	return n, err == nil && strings.IndexByte(word, '_') < 0
 }
 
-// markOf parses VALUE or VALUE/MASK.
+// markOf parses VALUE or VALUE/MASK; without MASK all bits count. It returns false for other
+// words.
 func markOf(word string) (Mark, bool) {
 	value, mask, masked := strings.Cut(word, "/")
 	v, ok := number(value, 32)

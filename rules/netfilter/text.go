@@ -119,8 +119,8 @@ func (t *text) prefix(option string, p netip.Prefix, not bool) {
 	t.b = p.AppendTo(t.b)
 }
 
-// quoted writes a string that iptables-restore reads as one word. It cannot escape a line end. A
-// comment has at most 255 bytes.
+// quoted writes s in quotes, as one word for iptables-restore. It cuts s after 255 bytes, the
+// limit of a comment, and writes a space for a line end, which cannot be escaped.
 func (t *text) quoted(s string) {
 	const longest = 255
 	t.words(`"`)
@@ -155,7 +155,8 @@ func (t *text) recent(r Recent) {
 	t.words("--name", r.Name, "--mask", t.family.wholeMask(), "--rsource")
 }
 
-// wholeMask covers a whole address.
+// wholeMask returns the mask of a whole address, written as an address: 255.255.255.255, or the
+// same in IPv6.
 func (f Family) wholeMask() string {
 	if f == IPv6 {
 		return "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"

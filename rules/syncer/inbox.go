@@ -89,7 +89,8 @@ func (b *inbox) onChange(changed func()) (stop func()) {
 	}
 }
 
-// begin notes that a run starts now. With take it assigns every change to it.
+// begin notes that a run starts now. With take it assigns every change to it, and returns the
+// time of the oldest one (zero = none) and whether this machine's addresses may have changed.
 func (b *inbox) begin(start time.Time, take bool) (oldest time.Time, hostMoved bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -33,8 +33,9 @@ func finishing(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// step makes one run, from the whole Snapshot to the Observers. dirty reports whether a change
-// made the run due: a change that came since may have to wait for the minimum period.
+// step makes one run, from the whole Snapshot to the Observers, or none if the Source has no
+// whole one. dirty reports whether a change made the run due: a change that came since may have
+// to wait for the minimum period.
 func (s *Syncer) step(ctx context.Context, start time.Time, dirty bool) {
 	ctx, end := finishing(ctx)
 	defer end()

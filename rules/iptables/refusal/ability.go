@@ -44,7 +44,7 @@ func abilityProbes(o render.Options) (plain netfilter.Rule, list []matchProbe) {
 	return plain, list
 }
 
-// probeInput puts rules into the scratch chain of nat.
+// probeInput returns an input that puts rules into the scratch chain of nat.
 func probeInput(list []netfilter.Rule, f netfilter.Family, n netfilter.Naming) []byte {
 	chain := n.Chain(netfilter.ChainScratch)
 	input := render.AppendDeclaration([]byte("*nat\n"), chain)
@@ -85,9 +85,10 @@ func (r *Refusals) ask(ctx context.Context, o render.Options) (lacks, error) {
 	return found, nil
 }
 
-// learnLacks probes the kernel once. With again it probes again if the kernel lacked something. The
-// error says that the kernel lacks a match that every Service needs. While the kernel gives no
-// answer, it is assumed to have every match: a rule that it then refuses is an error of its own.
+// learnLacks probes the kernel once. With again it probes again if the kernel lacked something.
+// The only error is a MissingMatchError: every Service needs that match. While the kernel gives
+// no answer, it is assumed to have every match: a rule that it then refuses is an error of its
+// own.
 func (r *Refusals) learnLacks(ctx context.Context, o render.Options, again bool) error {
 	if !r.asked || again && r.lacks != (lacks{}) || r.lacks.statistic || o.LocalDNS.IsValid() && !r.askedSet {
 		now, err := r.ask(ctx, o)

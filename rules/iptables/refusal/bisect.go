@@ -48,7 +48,8 @@ func bisect(n int, hints []int, ask attempt) (verdicts, error) {
 	return v, err
 }
 
-// follow tries each hinted suspect alone, until one is refused.
+// follow tries each hinted suspect alone, until one is refused, which it adds to guilty. It
+// returns those that were not.
 func (v *verdicts) follow(suspects, hints []int, ask attempt) (cleared []int, err error) {
 	for _, hint := range hints {
 		if !slices.Contains(suspects, hint) {
@@ -67,7 +68,8 @@ func (v *verdicts) follow(suspects, hints []int, ask attempt) (cleared []int, er
 	return cleared, nil
 }
 
-// halve finds one guilty suspect in a refused group. It returns the suspects that it cleared.
+// halve finds one guilty suspect in a refused group, and adds it to guilty. It returns the
+// suspects that it cleared. After an error, the rest of the group is in v.group.
 func (v *verdicts) halve(group []int, ask attempt) (cleared []int, err error) {
 	for len(group) > 1 {
 		half := group[:len(group)/2]

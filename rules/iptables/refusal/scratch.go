@@ -15,8 +15,8 @@ import (
 // scratchTables are the tables in which rules are tried. If nat refuses, filter stays untouched.
 var scratchTables = [...]netfilter.Table{netfilter.NAT, netfilter.Filter}
 
-// scratchInput puts the rules of Services into the scratch chains, which it empties first. owner is
-// the index of a rule's Service by line of the input, from 1.
+// scratchInput returns an input that puts the rules of Services into the scratch chains, which
+// it empties first. owner is the index of a rule's Service by line of the input, from 1.
 func scratchInput(list []*rules.Service, o render.Options) (input []byte, owner map[int]int) {
 	b := trialInput{options: o, owner: map[int]int{}}
 	blocks := b.blocks(list)
@@ -36,7 +36,7 @@ func scratchInput(list []*rules.Service, o render.Options) (input []byte, owner 
 	return b.text, b.owner
 }
 
-// placeInput writes the Services' own chains, and nothing that leads to them; see scratchInput.
+// placeInput returns an input that writes only the Services' own chains; see scratchInput.
 func placeInput(list []*rules.Service, o render.Options) (input []byte, owner map[int]int) {
 	b := trialInput{options: o, owner: map[int]int{}}
 	blocks := b.blocks(list)
@@ -109,7 +109,8 @@ func (r *Refusals) try(ctx context.Context, input []byte, commits uint32) error 
 	return r.inner.Try(ctx, input, commits)
 }
 
-// tryServices tries the rules of Services in the scratch chains, or in their own chains.
+// tryServices tries the rules of Services in the scratch chains, or with inPlace in their own.
+// See scratchInput for owner. refusalOf tells whether err is a refusal.
 func (r *Refusals) tryServices(ctx context.Context, list []*rules.Service, o render.Options, inPlace bool) (owner map[int]int, err error) {
 	if inPlace {
 		input, owner := placeInput(list, o)

@@ -63,8 +63,8 @@ func addedLines(input []byte) map[string]int {
 	return lines
 }
 
-// hints returns the suspects that an error points at: the owner of its line and, because it may
-// be one line late, that of the line before. A COMMIT points at no Service.
+// hints returns the indexes of the suspects that an error points at: the owner of its line and,
+// because it may be one line late, that of the line before. A COMMIT points at no Service.
 func (s suspects) hints(e *Error) []int {
 	var hints []int
 	if e.Text == "COMMIT" {

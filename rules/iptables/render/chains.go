@@ -62,8 +62,9 @@ func (c TableChain) ID() ChainID { return ChainID{c.Table, c.Name} }
 // ID returns the chain that the entry is in.
 func (e Entry) ID() ChainID { return ChainID{e.Table, e.Chain} }
 
-// serviceHash returns the hash in the chain names of a Service port. As in kube-proxy, it covers
-// the printed name, the lower-case protocol and, for an endpoint's chain, the address.
+// serviceHash returns the hash in the chain names of a Service port, 16 characters. As in
+// kube-proxy, it covers the printed name, the lower-case protocol and, for an endpoint's chain,
+// the address and port; endpoint is "" for other chains.
 func serviceHash(name topology.ServicePortName, endpoint string) string {
 	var buffer [256]byte // nearly all names fit, so that hashing allocates nothing
 	input := append(buffer[:0], name.String()...)

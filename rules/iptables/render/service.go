@@ -173,7 +173,7 @@ func (sp *serviceSpeller) ownAddress(r *netfilter.Rule) {
 	}
 }
 
-// masquerade adds to a list the rules that mark the packets of a match.
+// masquerade returns list with the rules that mark the packets of a match, if m asks for any.
 func (sp *serviceSpeller) masquerade(list []netfilter.Rule, match netfilter.Rule, m rules.Masquerade) []netfilter.Rule {
 	match = jumpTo(match, sp.chainOf(netfilter.ChainMarkMasq))
 	switch pods := sp.options.Pods; {

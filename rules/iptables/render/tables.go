@@ -42,7 +42,7 @@ func (t Tables) WriteTo(w io.Writer) (int64, error) {
 	return b.WriteTo(w)
 }
 
-// AppendRule appends the line by which command adds a rule to a chain or deletes it.
+// AppendRule appends the line by which command ("-A ", "-I ", "-D ") adds or deletes a rule.
 func AppendRule(b []byte, command, chain string, r netfilter.Rule, f netfilter.Family) []byte {
 	b = append(append(append(b, command...), chain...), ' ')
 	return append(r.Append(b, f), '\n')

@@ -85,8 +85,8 @@ func (w *walk) hook(t netfilter.Table, chain string, flows []flow) []flow {
 	return append(append(ended, through...), done...)
 }
 
-// chain walks the rules of a chain. Flows either come through, at its end or by RETURN, or are done
-// with the table.
+// chain walks the rules of a chain. Flows either come through, at its end or by RETURN, or are
+// done with the table. After too many rules it notes a problem and returns none.
 func (w *walk) chain(t netfilter.Table, c *netfilter.SavedChain, live []flow, depth int) (through, done []flow) {
 	for i := range c.Rules {
 		if len(live) == 0 {
@@ -123,7 +123,8 @@ func (w *walk) chain(t netfilter.Table, c *netfilter.SavedChain, live []flow, de
 	return append(through, live...), done
 }
 
-// branch splits a flow into the one that a rule takes and the one that it does not.
+// branch splits a flow by a rule's Probability into the one that the rule takes and the one
+// that it does not; rest is nil if it takes every packet.
 func (f flow) branch(p uint32) (taken flow, rest []flow) {
 	if p == 0 || p == 1<<31 {
 		return f, nil
