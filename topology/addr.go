@@ -85,8 +85,8 @@ func Unusable(addr netip.Addr) Reason {
 	}
 }
 
-// ExternalAddr reads an address of externalIPs or of a load balancer. An unusable one is an error:
-// it would lead the node's own packets astray.
+// ExternalAddr reads an address of externalIPs or of a load balancer. An unusable one is an
+// error: it would divert the node's own packets.
 func ExternalAddr(text string) (netip.Addr, error) {
 	addr, err := ParseAddr(text)
 	if err != nil {
@@ -98,8 +98,8 @@ func ExternalAddr(text string) (netip.Addr, error) {
 	return addr, nil
 }
 
-// splitUsable takes out the candidates at unusable addresses. The node-local API proxy, which
-// AnnotationLocalEndpoint names, may be at any.
+// splitUsable returns the candidates at usable addresses, and the others with reasons, sorted
+// by address. The node-local API proxy (AnnotationLocalEndpoint) may be at any address.
 func splitUsable(all []candidate) (usable []candidate, ignored []Drop) {
 	unusable := func(e candidate) bool { return !e.exempt && Unusable(e.Addr.Addr()) != "" }
 	if !slices.ContainsFunc(all, unusable) {

@@ -30,7 +30,7 @@ func clusterIPsOf(svc *corev1.Service) []string {
 	return []string{svc.Spec.ClusterIP}
 }
 
-// clusterAddrs returns the readable cluster IPs of a Service, each once. A nil Service has none.
+// clusterAddrs returns the readable cluster IPs of a Service, each once; nil has none.
 func clusterAddrs(svc *corev1.Service) []netip.Addr {
 	if svc == nil || kindOfNames(svc) != dnsview.ClusterIP {
 		return nil

@@ -24,14 +24,14 @@ const (
 // was probed, and each counts as one that answers.
 type ProbedProxies map[netip.AddrPort]bool
 
-// Answers reports whether an API proxy takes the place of the API servers.
+// Answers reports whether an API proxy takes the API servers' place. If p is nil, each does.
 func (p ProbedProxies) Answers(addr netip.AddrPort) bool { return p == nil || p[addr] }
 
 func (p ProbedProxies) equal(q ProbedProxies) bool {
 	return (p == nil) == (q == nil) && maps.Equal(p, q)
 }
 
-// replaces reports whether an API proxy takes the place of the endpoints of a slice.
+// replaces reports whether the API proxy of a slice, if any, takes the place of its endpoints.
 func (p ProbedProxies) replaces(s *Slice) bool { return s.apiProxy != nil && p.Answers(*s.apiProxy) }
 
 // APIProxies returns the node-local API proxies that slices name, sorted, each once.
@@ -46,9 +46,9 @@ func APIProxies(all []*Slice) []netip.AddrPort {
 	return slices.Compact(named)
 }
 
-// WarnOfAPIProxy returns a warning if an Endpoints object names the node-local proxy of the API
-// server. SuperEdge reads the annotation there too; we read it from EndpointSlices alone. The
-// caller has found that no EndpointSlice names a proxy.
+// WarnOfAPIProxy returns a warning if the Endpoints object default/kubernetes names the
+// node-local proxy of the API server, else "". SuperEdge reads the annotation there too; we
+// read it from EndpointSlices alone. The caller has found that no EndpointSlice names a proxy.
 func WarnOfAPIProxy(endpoints metav1.Object) string {
 	name := types.NamespacedName{Namespace: cmp.Or(endpoints.GetNamespace(), corev1.NamespaceDefault), Name: endpoints.GetName()}
 	if _, annotated := endpoints.GetAnnotations()[AnnotationLocalEndpoint]; name != APIServer() || !annotated {
@@ -64,8 +64,8 @@ func APIServer() types.NamespacedName {
 	return types.NamespacedName{Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
 }
 
-// localProxyOf returns the node-local proxy of the API server that a slice names. It is nil if
-// the slice names no proxy, or one that cannot be read or is of the other family.
+// localProxyOf returns the node-local proxy of the API server that one of its slices names. It
+// is nil for any other slice, and if the proxy is unreadable or of the other family.
 func localProxyOf(s *discoveryv1.EndpointSlice) *netip.AddrPort {
 	of := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
 	if of != APIServer() {
@@ -82,8 +82,8 @@ func localProxyOf(s *discoveryv1.EndpointSlice) *netip.AddrPort {
 	return new(netip.AddrPortFrom(addr, uint16(port)))
 }
 
-// localAPIServer replaces the masters by the node-local API proxy, as SuperEdge does: one endpoint
-// for the TCP port named https.
+// localAPIServer returns the node-local API proxy, in place of the API servers, as the only
+// candidate of the TCP port named https, as SuperEdge does. Any other port has none.
 func localAPIServer(name ServicePortName, proxy netip.AddrPort) []candidate {
 	if name.Port != "https" || name.Protocol != corev1.ProtocolTCP {
 		return nil

@@ -48,10 +48,11 @@ func newCandidate(node string, e *SliceEndpoint, port uint16) candidate {
 	return c
 }
 
-// merge keeps one endpoint per address and port: one that is ready and does not terminate, so that
-// the names of slices do not decide whether the address is used. kube-proxy keeps the last one. A
-// terminating one never replaces another: a Pod's address may already belong to the next Pod
-// (kubernetes#135593).
+// merge returns one endpoint for each address and port, sorted by them: the last that is ready
+// and not terminating, else the last that is not terminating, else the first. So the names of
+// slices do not decide whether the address is used. A terminating one never replaces another: a
+// Pod's address may already belong to the next Pod (kubernetes#135593). kube-proxy keeps the
+// last one.
 func merge(all []candidate) []candidate {
 	merged := slices.Clone(all)
 	slices.SortStableFunc(merged, func(a, b candidate) int { return a.Addr.Compare(b.Addr) })
@@ -75,8 +76,8 @@ func Endpoints(s Snapshot, name ServicePortName) []Endpoint {
 	return toEndpoints(candidates(s.Node, s.APIProxies, name, slicesByService(s.Slices, serviceOf)[name.NamespacedName]))
 }
 
-// Deciding returns of each address and port the endpoint that merge keeps, sorted by address. all
-// are in the order of Endpoints.
+// Deciding returns, for each address and port, the endpoint that decides how it is used, sorted
+// by address: the one that merge keeps. all are in the order of Endpoints.
 func Deciding(all []Endpoint) []Endpoint {
 	entries := make([]candidate, len(all))
 	for i, e := range all {

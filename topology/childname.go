@@ -68,8 +68,8 @@ func LabelValue(text string) string {
 	return joinNonEmpty(shortened(readable, validation.LabelValueMaxLength-1-hashLength), hash(text))
 }
 
-// hashedName returns "<grid, cut>-<value, cut>-<hash>" of at most limit bytes. The value gets
-// half of the room, and what the grid leaves.
+// hashedName returns "<grid>-<value>-<hash>" of at most limit bytes, both in lower case,
+// sanitised and cut. The value gets half of the room, and what the grid leaves.
 func hashedName(limit int, grid, value string) string {
 	isLabel := func(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' }
 	first, second := sanitise(strings.ToLower(grid), isLabel), sanitise(strings.ToLower(value), isLabel)
@@ -84,8 +84,8 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
-// sanitise puts a dash for every character that is not allowed, and takes off what no name may
-// begin or end with.
+// sanitise puts a dash for every character that is not allowed, and takes dashes, underscores
+// and dots off both ends. It may return "".
 func sanitise(text string, allowed func(rune) bool) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if allowed(r) {
@@ -95,7 +95,7 @@ func sanitise(text string, allowed func(rune) bool) string {
 	}, text), "-_.")
 }
 
-// shortened works on bytes: a sanitised text is ASCII.
+// shortened cuts a sanitised text (ASCII) to at most limit bytes, and sanitises its end.
 func shortened(text string, limit int) string {
 	return strings.TrimRight(text[:min(limit, len(text))], "-_.")
 }

@@ -36,7 +36,8 @@ func (o observer) hasUnit(c confinement) bool {
 // verdict is why closure leaves an endpoint out; "" = it does not. nil leaves none out.
 type verdict func(candidate) Reason
 
-// judge decides how a Service port is closed here, and about each endpoint. all are its endpoints.
+// judge returns how a Service port with the endpoints all is closed here, without LeftOut, and
+// the verdict that says why an endpoint is left out; nil = none is.
 func (o observer) judge(c confinement, all []candidate) (Closure, verdict) {
 	closure := Closure{Keys: c.keys, Policy: c.policy, Malformed: c.malformed, OwnOnly: c.ownOnly}
 	if c.policy == "" {
@@ -80,7 +81,7 @@ func (v verdict) of(e candidate) Reason {
 	return v(e)
 }
 
-// close keeps the endpoints that the node may use, and counts the others.
+// close returns the endpoints that the node may use, and the Closure, which counts the others.
 func (o observer) close(c confinement, all []candidate) ([]candidate, Closure) {
 	closure, why := o.judge(c, all)
 	if why == nil {

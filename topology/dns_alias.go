@@ -53,7 +53,8 @@ func (c *gridChildren) in(namespace, value string) map[string]string {
 	return named
 }
 
-// cutOrdinal takes a Pod's ordinal, as a StatefulSet writes it, off its host name.
+// cutOrdinal splits a Pod's host name into the name of its StatefulSet and the ordinal. It
+// returns false if there is no ordinal as a StatefulSet writes it, without leading zeros.
 func cutOrdinal(hostname string) (child, ordinal string, ok bool) {
 	i := strings.LastIndexByte(hostname, '-')
 	if i < 1 {
@@ -64,10 +65,10 @@ func cutOrdinal(hostname string) (child, ordinal string, ok bool) {
 	return child, ordinal, digits && (ordinal == "0" || ordinal[0] != '0')
 }
 
-// addAliases adds the names that are the same in every unit. open are the endpoints that closure
-// leaves, ready or not, so that a name leads to the same Pod whether others are ready or not. A
-// name that an endpoint has itself stays with it. Of two endpoints with one alias, the one whose
-// unit is that of the earlier key has it.
+// addAliases adds to out the aliases, which are the same in every unit, and what of them is not
+// served. open are the endpoints that closure leaves, ready or not, so that a name leads to the
+// same Pod whether others are ready or not. A name that an endpoint has itself stays with it.
+// Of two endpoints with one alias, the one whose unit is that of the earlier key has it.
 func (d dnsInputs) addAliases(out *DNSService, keys []string, open []namedCandidate) {
 	hostnames := map[string]bool{}
 	for _, e := range open {

@@ -36,7 +36,7 @@ func (m *DNSMemo) Resolve(s Snapshot, c Config) DNSView {
 	return view
 }
 
-// takeAddrs marks the Services that share a cluster IP with one that changed.
+// takeAddrs updates addrs, and marks the Services that share a cluster IP with a changed one.
 func (m *DNSMemo) takeAddrs(s Snapshot) {
 	note := func(svc *corev1.Service) {
 		for _, addr := range clusterAddrs(svc) {
@@ -57,8 +57,8 @@ func (m *DNSMemo) takeAddrs(s Snapshot) {
 	}
 }
 
-// takeGrids marks the Services in a namespace whose Grids have changed, as far as their endpoints
-// can have aliases.
+// takeGrids marks the Services with keys in a namespace whose Grids have changed: only these
+// have aliases. Changed Grids or labels of this node also make m.children again.
 func (m *DNSMemo) takeGrids(s Snapshot) {
 	same := changes.None(m.snapshot.Grids, s.Grids)
 	if !same || !sameMap(m.snapshot.Nodes[s.Node], s.Nodes[s.Node]) {

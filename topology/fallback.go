@@ -6,8 +6,9 @@ import "slices"
 // The keys behind it in the list are its fallback.
 
 // fallBack chooses the key in use: the first key with a ready endpoint, else the first with one
-// that is terminating but still serves; "" = none. The key is chosen before readiness and traffic
-// policies, so that every policy sees the same unit.
+// that is terminating but still serves; "" = none. The verdict returns why an endpoint is left
+// out under that key. The choice comes before readiness and traffic policies, so that every
+// policy sees the same unit.
 func (o observer) fallBack(keys []string, all []candidate) (string, verdict) {
 	for _, isUsable := range []func(candidate) bool{isReady, isDraining} {
 		for _, key := range keys {

@@ -37,7 +37,7 @@ const (
 	MaxAnnotationBytes = 16 << 10
 )
 
-// CarriedKeys returns the label keys that a Node has a value for, sorted.
+// CarriedKeys returns the label keys for which any of the Nodes has a non-empty value, sorted.
 func CarriedKeys(nodes map[string]labels.Set) []string {
 	keys := map[string]bool{}
 	for _, set := range nodes {
@@ -56,9 +56,10 @@ func Intersects(keys []string, a, b labels.Set) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return a[key] != "" && a[key] == b[key] })
 }
 
-// ParseKeys reads the two annotations of a Service. No keys and no error mean an ordinary Service:
-// the annotation is absent or an empty list. Everything that is not a list of at most MaxKeys valid
-// label keys is an error, so that a typing mistake never opens a Service.
+// ParseKeys reads the two annotations of a Service: its keys, each once, and the policy. No
+// keys and no error mean an ordinary Service: the annotation is absent or an empty list.
+// Everything that is not a list of at most MaxKeys valid label keys, with a valid policy, is an
+// error, so that a typing mistake never opens a Service.
 func ParseKeys(annotations map[string]string) ([]string, Policy, error) {
 	text, found := annotations[AnnotationKeys]
 	if !found {
@@ -85,7 +86,7 @@ func ParseKeys(annotations map[string]string) ([]string, Policy, error) {
 	return keys, policy, errors.Join(err, validateKeys(keys, policy))
 }
 
-// distinct removes repeated keys. A repeated key has no further meaning.
+// distinct removes repeated keys, in place. A repeated key has no further meaning.
 func distinct(keys []string) []string {
 	seen := make(map[string]bool, len(keys))
 	return slices.DeleteFunc(keys, func(key string) bool {
@@ -133,7 +134,7 @@ type confinement struct {
 	ownOnly   bool // only endpoints on this node
 }
 
-// confine reads a Service's annotations. If they are malformed, the last valid keys stay in force.
+// confine reads a Service's annotations. If malformed, lastKeys are in force, or ownOnly.
 func confine(svc *corev1.Service, lastKeys []string) confinement {
 	keys, policy, err := ParseKeys(svc.Annotations)
 	if err == nil {

@@ -27,10 +27,10 @@ const (
 	prefixDistanceMax   = 3
 )
 
-// Misnamed returns an annotation that looks like a mistyped one of those that are read, and the one
-// that was probably meant; both are empty if nothing looks so, or if the meant one is there too.
-// Names with a prefix that no annotation of ours has, such as openyurt.io/topologyKeys, come last:
-// another program may read them.
+// Misnamed returns an annotation that looks like a mistyped one of those that are read, and the
+// one that was probably meant; both are empty if nothing looks so, if the meant one is there
+// too, or for more than 100 annotations. Names with a prefix that no annotation of ours has,
+// such as openyurt.io/topologyKeys, come last: another program may read them.
 func Misnamed(annotations map[string]string, read []string) (name, meant string) {
 	if len(annotations) > annotationsMax {
 		return "", ""
@@ -63,8 +63,9 @@ func foreign(name string, read []string) bool {
 	})
 }
 
-// alike ignores case and what is between words, and allows two edits of a long name. Prefixes must
-// be similar, unless one of them is empty: without its prefix, a short name says too little.
+// alike reports whether name may be a mistyped read. It ignores case and what is between words,
+// and allows two edits of a long name. Prefixes must be similar, unless one of them is empty:
+// without its prefix, a short name says too little.
 func alike(name, read string) bool {
 	prefix, word := splitName(name)
 	readPrefix, readWord := splitName(read)

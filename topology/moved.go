@@ -46,7 +46,7 @@ func (m *tracker) takeNodes(s Snapshot) {
 	}
 }
 
-// takeWatched marks the Services about which other watched keys may decide otherwise.
+// takeWatched marks the Services that are decided otherwise if other keys are watched.
 func (m *tracker) takeWatched(s Snapshot) {
 	if EqualWatched(m.snapshot.Watched, s.Watched) {
 		return
@@ -59,7 +59,8 @@ func (m *tracker) takeWatched(s Snapshot) {
 	}
 }
 
-// Returns, by name, the Nodes that came, went, or changed a label that counts for a Service.
+// relabelled returns, by name, the Nodes that came, went, or changed a label that counts for a
+// Service.
 func (m *tracker) relabelled(s Snapshot) map[string]relabelled {
 	before := m.snapshot.Nodes
 	keys := m.keysInForce()
@@ -106,7 +107,7 @@ func (m *tracker) keysInForce() map[string]struct{} {
 	return keys
 }
 
-// isOn reports whether an endpoint of the Service is on one of the Nodes, in a way that counts.
+// isOn reports whether an endpoint of the Service is on a Node whose change concerns its keys.
 func (e *memory) isOn(nodes map[string]relabelled) bool {
 	for _, slice := range e.slices {
 		for i := range slice.Endpoints {
@@ -118,8 +119,8 @@ func (e *memory) isOn(nodes map[string]relabelled) bool {
 	return false
 }
 
-// sameMap reports whether two maps are one. Then their content is the same, because a map of a
-// Snapshot is never changed in place.
+// sameMap reports whether a and b are the same map, or both nil. Then their content is the
+// same, because a map of a Snapshot is never changed in place.
 func sameMap[M ~map[K]V, K comparable, V any](a, b M) bool {
 	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }

@@ -19,8 +19,9 @@ func usable(node, zone string, all []candidate) (cluster, local []candidate) {
 func isReady(e candidate) bool    { return e.Ready }
 func isDraining(e candidate) bool { return e.Serving && e.Terminating }
 
-// hinted returns those of the ready endpoints that the hints allow. One kind of hint counts, that
-// for nodes before that for zones, and only if all ready endpoints carry it and one is for here.
+// hinted returns those of the ready endpoints that the hints allow. One kind of hint counts,
+// that for nodes before that for zones, and only if all ready endpoints carry it and one is for
+// here. If no kind counts, all are allowed.
 func hinted(node, zone string, all []candidate) []candidate {
 	for _, kind := range []struct {
 		here  string

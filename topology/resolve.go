@@ -46,8 +46,9 @@ func newView(s Snapshot, c Config) View {
 
 func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 
-// resolveService decides all ports of one Service, sorted. It is a pure function of exactly what
-// tracker compares: change the one with the other. own is kept.
+// resolveService decides all ports of one Service, sorted. It is a pure function of exactly
+// what tracker compares: change the one with the other. own are its slices; the result keeps
+// them.
 func resolveService(o observer, svc *corev1.Service, own []*Slice, confined confinement) []*ServicePort {
 	zone := o.labels[corev1.LabelTopologyZone]
 	counted := map[netip.Addr]bool{}
@@ -93,7 +94,7 @@ func (n *FamilyCount) add(addr netip.Addr) {
 	}
 }
 
-// toEndpoints takes no more memory than the endpoints need, because they are kept.
+// toEndpoints returns the Endpoints in a list without spare memory, because it is kept; or nil.
 func toEndpoints(families ...[]candidate) []Endpoint {
 	all := slices.Concat(families...)
 	if len(all) == 0 {
@@ -146,7 +147,8 @@ func (c Config) HandedToUs(svc *corev1.Service) bool {
 	return labelled == (c.ServiceProxyName != "") && name == c.ServiceProxyName
 }
 
-// serviceOf returns the Service that a slice belongs to; false = the slice does not count.
+// serviceOf returns the Service that a slice belongs to; false = it is nil, or no proxy uses
+// it.
 func serviceOf(slice *Slice) (types.NamespacedName, bool) {
 	if slice == nil {
 		return types.NamespacedName{}, false
@@ -154,7 +156,7 @@ func serviceOf(slice *Slice) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Service}, slice.Service != ""
 }
 
-// slicesByService groups the slices by the Service that of returns.
+// slicesByService groups the slices by the Service that of returns. False leaves a slice out.
 func slicesByService(all []*Slice, of func(*Slice) (types.NamespacedName, bool)) map[types.NamespacedName][]*Slice {
 	byService := make(map[types.NamespacedName][]*Slice, len(all))
 	for i, slice := range all {
@@ -185,7 +187,7 @@ func factsOf(s Snapshot) NodeFacts {
 	return facts
 }
 
-// nodeIPs returns a Node's addresses, internal ones first, each once.
+// nodeIPs returns a Node's readable addresses, internal ones before external ones, each once.
 func nodeIPs(node *corev1.Node) []netip.Addr {
 	var ips []netip.Addr
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
@@ -200,7 +202,7 @@ func nodeIPs(node *corev1.Node) []netip.Addr {
 
 // HostOfNode returns the state of a machine as its Node describes it, for commands that must
 // not read the machine itself: the addresses in the status, both families, and the loopback
-// addresses that every machine has. A Node does not list networks.
+// addresses that every machine has (nil Node: no others). A Node does not list networks.
 func HostOfNode(node *corev1.Node) Host {
 	host := Host{IPv4: true, IPv6: true, Addrs: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}}
 	if node != nil {

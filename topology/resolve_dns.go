@@ -151,7 +151,7 @@ func (s *DNSService) readClusterIPs(svc *corev1.Service, holders addrHolders) {
 	s.Warnings = append(s.Warnings, left.warning("clusterIPs")...)
 }
 
-// nameWarnings name what only DNS ignores of slices.
+// nameWarnings returns warnings of what only DNS ignores of slices, all read with names.
 func nameWarnings(own []*Slice) []string {
 	var all ignoredNames
 	for _, slice := range own {
@@ -171,7 +171,8 @@ type namedCandidate struct {
 	ports    []dnsview.Port
 }
 
-// namedCandidates returns candidates of a Service as a whole.
+// namedCandidates returns the candidates of a Service as a whole, and adds their ports to
+// lists. The port of each Addr is an index of lists.
 func (o observer) namedCandidates(own []*Slice, lists *portLists) []namedCandidate {
 	var all []namedCandidate
 	add := func(e candidate, addr netip.Addr, hostname string, list int) {
@@ -207,8 +208,8 @@ type portLists struct {
 	warnings []string // at most one
 }
 
-// number returns the index of a list. Lists that are equal have one index. If there are too many
-// ports, the endpoints of a list have none.
+// number returns the index in l.all of a list, which it adds unless an equal one is there. If
+// that makes too many ports, it notes a warning and returns the index of an empty list.
 func (l *portLists) number(list []dnsview.Port) int {
 	i := slices.IndexFunc(l.all, func(before []dnsview.Port) bool { return slices.Equal(before, list) })
 	switch {
@@ -222,9 +223,10 @@ func (l *portLists) number(list []dnsview.Port) int {
 	return len(l.all) - 1
 }
 
-// refusedAddrs returns the addresses that have no name with a list of ports, because merge leaves
-// each of them to an endpoint that is not ready. An address that merge leaves to a ready endpoint
-// has the host names of all that are ready: Pods of the Node's own network share it.
+// refusedAddrs returns the addresses, with the index of a list of ports, that have no name,
+// because merge leaves each of them to an endpoint that is not ready. An address that merge
+// leaves to a ready endpoint has the host names of all that are ready: Pods of the Node's own
+// network share it.
 func refusedAddrs(open []namedCandidate) map[netip.AddrPort]bool {
 	refused := map[netip.AddrPort]bool{}
 	if !slices.ContainsFunc(open, func(e namedCandidate) bool { return e.Ready && e.Terminating }) {
@@ -256,7 +258,7 @@ func (s *Slice) dnsPorts() []dnsview.Port {
 }
 
 // addrHostname returns the name of an endpoint that has no host name, made of its address as
-// CoreDNS makes it: dashes for dots and colons, and no dash at the end.
+// CoreDNS makes it: dashes for dots and colons, and a 0 behind a dash at the end.
 func addrHostname(addr netip.Addr) string {
 	name := strings.NewReplacer(".", "-", ":", "-").Replace(addr.String())
 	if strings.HasSuffix(name, "-") {
@@ -265,8 +267,8 @@ func addrHostname(addr netip.Addr) string {
 	return name
 }
 
-// compareDNSEndpoints orders Endpoints. Ports are compared only if all else is equal: cmp.Or
-// evaluates all of its arguments.
+// compareDNSEndpoints orders Endpoints by host name, address, node, and last by ports: cmp.Or
+// would evaluate all of its arguments.
 func compareDNSEndpoints(a, b dnsview.Endpoint) int {
 	order := cmp.Or(cmp.Compare(a.Hostname, b.Hostname), a.Addr.Compare(b.Addr), cmp.Compare(a.Node, b.Node))
 	if order != 0 {

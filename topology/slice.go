@@ -69,7 +69,8 @@ type ignoredParts struct {
 }
 
 // NewSlice reads an EndpointSlice. As kube-proxy, only the first address of an endpoint counts
-// (kubernetes#106267), and a port without name or number does not.
+// (kubernetes#106267), and a port without name or number does not. Invalid ones are left out,
+// with warnings.
 func NewSlice(s *discoveryv1.EndpointSlice) *Slice {
 	out := sliceHead(s)
 	if out.Service != "" { // else nothing more of it is read
@@ -146,7 +147,7 @@ func newSliceEndpoint(addr netip.Addr, e *discoveryv1.Endpoint) SliceEndpoint {
 	return out
 }
 
-// endpointAddr reads an address of a slice, which holds one family.
+// endpointAddr reads an address of a slice. One that is not of its family is an error.
 func endpointAddr(family discoveryv1.AddressType, text string) (netip.Addr, error) {
 	addr, err := ParseAddr(text)
 	if err == nil && !hasFamily(addr, family) {

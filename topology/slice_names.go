@@ -35,7 +35,8 @@ type furtherAddress struct {
 type ignoredNames struct{ hostnames, addresses, slices ignored }
 
 // NewSliceWithNames reads what NewSlice reads, and what only DNS does, also of slices that no
-// proxy uses. Slices of host names have no addresses: they are left out.
+// proxy uses. Slices of addressType FQDN have no addresses: nothing of their endpoints and
+// ports is read.
 func NewSliceWithNames(s *discoveryv1.EndpointSlice) *Slice {
 	out := NewSlice(s)
 	out.names = &sliceNames{service: s.Labels[discoveryv1.LabelServiceName]}
@@ -107,7 +108,7 @@ func (n *sliceNames) readFurther(s *discoveryv1.EndpointSlice, texts []string, e
 	}
 }
 
-// hostname returns the host name of an endpoint; "" = it does not have one.
+// hostname returns the host name of Endpoints[endpoint]; "" = it does not have one.
 func (n *sliceNames) hostname(endpoint int) string {
 	if n.hostnames == nil {
 		return ""
@@ -124,8 +125,8 @@ func labelledService(slice *Slice) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.names.service}, slice.names.service != ""
 }
 
-// ShareNames replaces the texts of names by copies, such as those that many slices share. It is
-// only for the one that made the Slice.
+// ShareNames replaces each text that only DNS reads by what share returns for it: an equal text
+// that many slices share. It changes s, so it is only for the one that made the Slice.
 func (s *Slice) ShareNames(share func(string) string) {
 	if s.names == nil {
 		return

@@ -89,7 +89,8 @@ func (s *Slice) addressType() discoveryv1.AddressType {
 	return discoveryv1.AddressTypeIPv4
 }
 
-// object shares the pointers to true and false with other endpoints.
+// object returns e as an EndpointSlice has it. yes and no point to true and false, and are
+// shared with other endpoints.
 func (e *SliceEndpoint) object(yes, no *bool) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{Addresses: []string{e.Addr.String()}}
 	if !e.Ready {

@@ -42,8 +42,8 @@ func newTracker(s Snapshot, c Config) tracker {
 	return tracker{config: c, services: make(map[types.NamespacedName]*memory, len(s.Services)), malformed: map[*memory]struct{}{}}
 }
 
-// take marks every Service with a changed input, and returns the keys by which LastKeys change;
-// none = the UID has no entry. of returns the Service that a slice belongs to.
+// take marks every Service with a changed input, and returns what changes in LastKeys, by UID;
+// no keys = the UID has no entry. of returns the Service that a slice belongs to.
 func (m *tracker) take(s Snapshot, of func(*Slice) (types.NamespacedName, bool)) map[types.UID][]string {
 	keys := m.takeServices(s)
 	m.takeSlices(s, of)
@@ -125,8 +125,8 @@ func changedKeys(last, changes map[types.UID][]string) map[types.UID][]string {
 	return last
 }
 
-// takeSlices collects what changes for each Service and merges it once: one Service may have as
-// many slices as anybody cares to create.
+// takeSlices marks the Services with a changed slice, and merges their slices once: one Service
+// may have as many slices as anybody cares to create.
 func (m *tracker) takeSlices(s Snapshot, of func(*Slice) (types.NamespacedName, bool)) {
 	for old, now := range changes.Between(m.snapshot.Slices, s.Slices, CompareObjects) {
 		if name, counts := of(old); counts {
@@ -146,7 +146,8 @@ func (m *tracker) takeSlices(s Snapshot, of func(*Slice) (types.NamespacedName, 
 	}
 }
 
-// mergeSlices makes a new list where one changed, because ServicePorts share the old one.
+// mergeSlices applies gone and come to a new list of slices, because ServicePorts share the old
+// one.
 func (e *memory) mergeSlices() {
 	if len(e.gone)+len(e.come) == 0 {
 		return
@@ -172,8 +173,8 @@ func (m *tracker) takeProbed(s Snapshot) {
 	}
 }
 
-// decided takes what is decided now of the Services that changed into a sorted list. order orders
-// a result and its Service, decide decides.
+// decided returns the sorted list with what decide returns for each Service that changed in
+// place of its old results, and ends the run. order compares a result and a Service.
 func decided[T any](m *tracker, list []T, order func(T, types.NamespacedName) int, decide func(*memory) []T) []T {
 	if len(m.changed) == 0 && list != nil {
 		return list

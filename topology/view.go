@@ -134,7 +134,7 @@ type ReasonCount struct {
 	Count  int
 }
 
-// Drop is an endpoint that closure left out.
+// Drop is an endpoint that is left out.
 type Drop struct {
 	Endpoint Endpoint
 	Reason   Reason

@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// warnings name what is ignored of a Service and its EndpointSlices, and why: each kind once, with
-// its first case. A recent API server refuses most of these fields; older ones stored them. An
-// Event has the first warning alone, so annotations, which are a guess, come last. Endpoints at
-// unusable addresses are in ServicePort.Ignored instead.
+// warnings returns what is ignored of a Service and its EndpointSlices, and why: each kind
+// once, with its first case. A recent API server refuses most of these fields; older ones
+// stored them. An Event has the first warning alone, so annotations, which are a guess, come
+// last. Endpoints at unusable addresses are in ServicePort.Ignored instead.
 func warnings(svc *corev1.Service, own []*Slice) []string {
 	return slices.Concat(keyWarnings(svc), portWarnings(svc), addressWarnings(svc), rangeWarnings(svc), sliceWarnings(own), misspelled(svc))
 }
 
-// keyWarnings name keys that a readable annotation repeats.
+// keyWarnings returns at most one warning: of a key that a readable annotation repeats.
 func keyWarnings(svc *corev1.Service) []string {
 	if _, _, err := ParseKeys(svc.Annotations); err != nil {
 		return nil
@@ -36,7 +36,7 @@ func keyWarnings(svc *corev1.Service) []string {
 	return nil
 }
 
-// ValidPort reports whether a number is one of a port.
+// ValidPort reports whether a number is a port from 1 to 65535.
 func ValidPort(number int32) bool { return number >= 1 && number <= 65535 }
 
 const (
@@ -62,7 +62,7 @@ func portWarnings(svc *corev1.Service) []string {
 	return found
 }
 
-// addressWarnings name addresses at which clients cannot reach the Service.
+// addressWarnings returns warnings of addresses at which clients cannot reach the Service.
 func addressWarnings(svc *corev1.Service) []string {
 	var external, balancer, cluster ignored
 	for _, text := range svc.Spec.ExternalIPs {
@@ -82,7 +82,8 @@ func addressWarnings(svc *corev1.Service) []string {
 	return slices.Concat(external.warning("externalIPs"), balancer.warning("status.loadBalancer"), cluster.warning("clusterIPs"))
 }
 
-// rangeWarnings name source ranges that cannot be read, and in which families that leaves none.
+// rangeWarnings returns at most one warning: of source ranges that cannot be read, and of the
+// families in which that leaves none.
 func rangeWarnings(svc *corev1.Service) []string {
 	var unreadable ignored
 	var ipv4, ipv6 bool // a range of the family can be read

@@ -87,9 +87,10 @@ func (w Waves) Until(now time.Time) time.Time {
 	return first
 }
 
-// Hold returns the Waves after next, and the Snapshot to enforce in its place. cut is nil
-// unless next may bring a wave. An endpoint is held for as long as grace, or until it is ready
-// again, terminating or deleted. What is not held is as in next.
+// Hold returns the Waves after next, and the Snapshot to enforce in its place: next, with the
+// held endpoints ready. An endpoint becomes held only if next brings a wave, so only with a cut
+// that is not over; it is released after grace, or when it is ready again, terminating or
+// deleted.
 func (w Waves) Hold(next Snapshot, cut *Cut, grace time.Duration, now time.Time) (Waves, Snapshot) {
 	if cut != nil && cut.Over(now) {
 		cut = nil
@@ -135,7 +136,8 @@ func turnedNotReady(before, next Snapshot, now map[endpointID]SliceEndpoint) []e
 	return all
 }
 
-// wave returns the endpoints of one group that turned not ready, or nil if they are no wave.
+// wave returns the endpoints of one group, before, that turned not ready, or nil if they are
+// less than half of those that were ready in this node's unit.
 func (o observer) wave(c confinement, before, now map[endpointID]SliceEndpoint) (turned []endpointID) {
 	ready := 0
 	for e, state := range before {
@@ -185,7 +187,8 @@ func endpointStates(all []*Slice) map[endpointID]SliceEndpoint {
 	return states
 }
 
-// apply returns slices in which what is held is ready. The others are the same pointers.
+// apply returns slices in which what is held is ready and serving. The others are the same
+// pointers.
 func (w Waves) apply(all []*Slice, now time.Time) []*Slice {
 	var out []*Slice // nil = nothing is held in any slice
 	for i, slice := range all {
