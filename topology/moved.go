@@ -59,8 +59,7 @@ func (m *tracker) takeWatched(s Snapshot) {
 	}
 }
 
-// relabelled returns, by name, the Nodes that came, went, or changed a label that counts for a
-// Service.
+// relabelled returns, by name, the Nodes that came, went, or changed a label that counts.
 func (m *tracker) relabelled(s Snapshot) map[string]relabelled {
 	before := m.snapshot.Nodes
 	keys := m.keysInForce()

@@ -47,8 +47,7 @@ func newView(s Snapshot, c Config) View {
 func comparePorts(a, b *ServicePort) int { return CompareNames(a.Name, b.Name) }
 
 // resolveService decides all ports of one Service, sorted. It is a pure function of exactly
-// what tracker compares: change the one with the other. own are its slices; the result keeps
-// them.
+// what tracker compares: change the one with the other. The result keeps own.
 func resolveService(o observer, svc *corev1.Service, own []*Slice, confined confinement) []*ServicePort {
 	zone := o.labels[corev1.LabelTopologyZone]
 	counted := map[netip.Addr]bool{}
@@ -147,8 +146,7 @@ func (c Config) HandedToUs(svc *corev1.Service) bool {
 	return labelled == (c.ServiceProxyName != "") && name == c.ServiceProxyName
 }
 
-// serviceOf returns the Service that a slice belongs to; false = it is nil, or no proxy uses
-// it.
+// serviceOf returns the Service of a slice; false = it is nil, or no proxy uses it.
 func serviceOf(slice *Slice) (types.NamespacedName, bool) {
 	if slice == nil {
 		return types.NamespacedName{}, false

@@ -89,8 +89,8 @@ func (s *Slice) addressType() discoveryv1.AddressType {
 	return discoveryv1.AddressTypeIPv4
 }
 
-// object returns e as an EndpointSlice has it. yes and no point to true and false, and are
-// shared with other endpoints.
+// object returns e as part of an API object, which shares yes (true) and no (false) with
+// others.
 func (e *SliceEndpoint) object(yes, no *bool) discoveryv1.Endpoint {
 	out := discoveryv1.Endpoint{Addresses: []string{e.Addr.String()}}
 	if !e.Ready {

@@ -146,8 +146,7 @@ func (m *tracker) takeSlices(s Snapshot, of func(*Slice) (types.NamespacedName, 
 	}
 }
 
-// mergeSlices applies gone and come to a new list of slices, because ServicePorts share the old
-// one.
+// mergeSlices applies gone and come to a copy of slices, because ServicePorts share the list.
 func (e *memory) mergeSlices() {
 	if len(e.gone)+len(e.come) == 0 {
 		return

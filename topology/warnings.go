@@ -82,8 +82,7 @@ func addressWarnings(svc *corev1.Service) []string {
 	return slices.Concat(external.warning("externalIPs"), balancer.warning("status.loadBalancer"), cluster.warning("clusterIPs"))
 }
 
-// rangeWarnings returns at most one warning: of source ranges that cannot be read, and of the
-// families in which that leaves none.
+// rangeWarnings returns at most one warning: of unreadable source ranges and their effect.
 func rangeWarnings(svc *corev1.Service) []string {
 	var unreadable ignored
 	var ipv4, ipv6 bool // a range of the family can be read

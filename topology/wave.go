@@ -187,8 +187,7 @@ func endpointStates(all []*Slice) map[endpointID]SliceEndpoint {
 	return states
 }
 
-// apply returns slices in which what is held is ready and serving. The others are the same
-// pointers.
+// apply returns slices in which what is held is ready and serves; others are the same pointers.
 func (w Waves) apply(all []*Slice, now time.Time) []*Slice {
 	var out []*Slice // nil = nothing is held in any slice
 	for i, slice := range all {

@@ -26,7 +26,7 @@ type restorer interface {
 	Restore(ctx context.Context, f netfilter.Family, input string) (locked bool, err error)
 }
 
-// openFamilies has Tables try to open families, and returns those whose chains it can write by
+// openFamilies lets Tables try to open families, and returns those whose chains it can write by
 // now. It returns false if Tables cannot report families.
 func (c BackendConfig) openFamilies(ctx context.Context, verify bool) ([]netfilter.Family, bool) {
 	tables, ok := c.Tables.(familyOpener)

@@ -43,14 +43,14 @@ func Between[T any](before, after []*T, compare func(a, b *T) int) iter.Seq2[*T,
 	}
 }
 
-// None reports that two lists are one, which are never changed in place.
+// None reports whether two lists are one, which are never changed in place, or both empty.
 func None[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// Replace returns a sorted list in which the elements of some owners are other ones. Owners are
-// sorted, each once. compare orders an element's owner and an owner; now are the owner's elements.
-// It is the same list if no owner had or has elements.
+// Replace returns a sorted list with the elements that now returns in place of those of some
+// owners. Owners are sorted, each once. compare orders an element's owner and an owner. It is
+// the same list if no owner had or has elements.
 func Replace[T, K any](list []T, owners []K, compare func(T, K) int, now func(K) []T) []T {
 	others, n := make([][]T, len(owners)), 0
 	for i, owner := range owners {

@@ -99,7 +99,7 @@ func (b *Backlog) nextLarge(large []*dnsview.Names) Update {
 	return Update{Services: update}
 }
 
-// known returns what the reader has of a Service.
+// known returns what the reader has of a Service, as a list of one; nil = nothing.
 func (b *Backlog) known(svc *dnsview.Names) []*dnsview.Names {
 	i, found := slices.BinarySearchFunc(b.sent.Services, svc, dnsview.Compare)
 	if !found {
@@ -112,7 +112,7 @@ func replace(list, owners []*dnsview.Names, now func(*dnsview.Names) []*dnsview.
 	return changes.Replace(list, owners, dnsview.Compare, now)
 }
 
-// Took notes the processor time of sending the last update.
+// Took lets large Services rest after the last update, if it was one, for its processor time.
 func (b *Backlog) Took(used time.Duration, now time.Time) {
 	if rested := now.Add(largeDelay * used); b.large && rested.After(b.rested) {
 		b.rested = rested

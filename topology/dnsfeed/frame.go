@@ -78,8 +78,8 @@ func (c codec) decode(content []byte, into any) error {
 	return nil
 }
 
-// readFrame reads one frame into a buffer that may be used again. The error is io.EOF between two
-// frames.
+// readFrame reads one frame, into buffer if that is large enough. The error is io.EOF between
+// two frames, and wraps ErrMalformed within one.
 func readFrame(in io.Reader, buffer []byte) (k kind, content []byte, err error) {
 	var head [heading]byte
 	if n, err := io.ReadFull(in, head[:]); err != nil {

@@ -18,7 +18,7 @@ type Reader struct {
 	err    error
 }
 
-// NewReader reads nothing yet. Give it a buffer: a frame is two reads.
+// NewReader makes a Reader that has read nothing yet. Give it a buffer: a frame is two reads.
 func NewReader(from io.Reader) *Reader {
 	c, err := newCodec()
 	return &Reader{codec: c, from: from, err: err}
@@ -36,7 +36,7 @@ func (r *Reader) next() (kind, []byte, error) {
 	return k, content, nil
 }
 
-// Hello reads the greeting, which comes first.
+// Hello reads the greeting, which comes first. One of another version is an ErrVersion.
 func (r *Reader) Hello() (h Hello, err error) {
 	k, content, err := r.next()
 	switch {
@@ -54,7 +54,7 @@ func (r *Reader) Hello() (h Hello, err error) {
 	return h, nil
 }
 
-// Report reads the next Report.
+// Report reads the next Report, and skips all other frames.
 func (r *Reader) Report() (out Report, err error) {
 	for {
 		k, content, err := r.next()
@@ -68,7 +68,7 @@ func (r *Reader) Report() (out Report, err error) {
 	}
 }
 
-// Update reads up to the end of the next update.
+// Update reads up to the end of the next update. More than MaxUpdate bytes are an ErrTooLarge.
 func (r *Reader) Update() (Update, error) {
 	a := assembly{codec: r.codec}
 	for {

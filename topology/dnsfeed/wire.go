@@ -32,7 +32,8 @@ type Answered struct {
 	TCP uint64 `cbor:"2,keyasint,omitempty"`
 }
 
-// The parts of an update. A wireName, wirePort or wireAlias converts to the type that it stands for.
+// The parts of an update. wireName, wirePort and wireAlias each convert to a type with the same
+// fields.
 type (
 	wireName struct {
 		Namespace string `cbor:"1,keyasint"`
@@ -107,7 +108,7 @@ func dnsPorts(all []wirePort) (out []dnsview.Port) {
 	return out
 }
 
-// add takes what a frame says into a Service.
+// add appends a frame's endpoints and aliases. An invalid endpoint is an ErrMalformed.
 func (w wireService) add(to *dnsview.Names) error {
 	sets := make([][]dnsview.Port, len(w.PortSets))
 	for i, set := range w.PortSets {

@@ -16,14 +16,14 @@ type Writer struct {
 	err   error
 }
 
-// NewWriter writes nothing yet. Give it a buffer: a small update is several writes, and Flush is
-// the caller's.
+// NewWriter makes a Writer that has written nothing yet. Give it a buffer: a small update is
+// several writes, and Flush is the caller's.
 func NewWriter(to io.Writer) *Writer {
 	c, err := newCodec()
 	return &Writer{codec: c, to: to, err: err}
 }
 
-// Hello greets with the version of this package.
+// Hello greets with the version of this package instead of h.Version.
 func (w *Writer) Hello(h Hello) error {
 	h.Version = Version
 	w.write(kindHello, h)
@@ -83,8 +83,8 @@ func (w *Writer) begin(svc *dnsview.Names) *parts {
 	}, size: sizeOf(svc.Ports)}
 }
 
-// room makes sure that something more fits into the frame, with its ports. The next frame has no
-// ports yet.
+// room makes room for something of n bytes and its ports. If the frame would be too large, it
+// is written, and the next one begins, without ports.
 func (p *parts) room(n int, ports []dnsview.Port) {
 	if p.size+n+p.costOf(ports) > partMax && len(p.out.Endpoints)+len(p.out.Aliases) > 0 {
 		p.out.More = true

@@ -21,8 +21,9 @@ type chunk struct {
 	text []byte // its YAML: raw with one "\n" for each line end
 }
 
-// cut cuts at the lines that YAML reserves as document markers: "---" and "...". Content of a
-// mapping is indented, so it is never on such a line. "..." ends a document and is left out.
+// cut returns the text between the lines that YAML reserves as document markers: "---" and
+// "...". Content of a mapping is indented, so it is never on such a line. "..." ends a document
+// and is left out.
 func cut(text []byte) []chunk {
 	var all []chunk
 	first, start := 0, text // line and text of the chunk
@@ -47,7 +48,7 @@ func isMarker(line []byte) bool {
 	return marker && (len(line) == 3 || line[3] == ' ' || line[3] == '\t')
 }
 
-// check returns an error if the text has no encoding that is read, also in a comment.
+// check returns an error if the text, comments included, holds NUL or is not UTF-8.
 func (c chunk) check() error {
 	for line, remaining := 0, c.text; len(remaining) > 0; line++ {
 		var content []byte
@@ -59,7 +60,7 @@ func (c chunk) check() error {
 	return nil
 }
 
-// hasContent distinguishes documents from comments, directives and bare markers.
+// hasContent reports whether there is more than comments, directives and bare markers.
 func (c chunk) hasContent() bool {
 	for line := range bytes.Lines(c.text) {
 		line = bytes.TrimSpace(line)
@@ -87,8 +88,8 @@ func (c chunk) documents(onlyJSON bool) ([][]byte, error) {
 	return [][]byte{found}, nil
 }
 
-// fromJSON reads objects that follow one another, as kubectl and jq print them. Where not
-// even the first is JSON, the text may still be YAML.
+// fromJSON returns objects that follow one another, as kubectl and jq print them, also those
+// before an error. If not even the first is JSON, the text may still be YAML.
 func (c chunk) fromJSON() ([][]byte, error) {
 	var all [][]byte
 	for d := json.NewDecoder(bytes.NewReader(c.raw)); ; {
@@ -131,8 +132,8 @@ func (c chunk) fromYAML() ([]byte, error) {
 	return text, nil
 }
 
-// checkWhole returns an error if the YAML library would ignore text after the first document. A
-// document that cannot be parsed is left to the one who reads it.
+// checkWhole returns an error if the YAML library would ignore text after the first document.
+// It returns none for a document that cannot be parsed, which is left to the one who reads it.
 func (c chunk) checkWhole() error {
 	d := yamlv2.NewDecoder(bytes.NewReader(c.text))
 	if err := d.Decode(&unread{}); err != nil {
@@ -155,8 +156,8 @@ type unread struct{}
 // UnmarshalYAML implements the interface of the YAML library.
 func (*unread) UnmarshalYAML(func(any) error) error { return nil }
 
-// absoluteLines turns the line numbers of a YAML error into those of the file. The library counts
-// from 0 where its parser, and not its scanner, finds the problem.
+// absoluteLines returns a YAML error's text with the line numbers of the file. The library
+// counts from 0 where its parser, and not its scanner, finds the problem.
 func (c chunk) absoluteLines(message string) string {
 	message = regexp.MustCompile(`(?s)^.*?yaml: (unmarshal errors:\s+)?`).ReplaceAllString(message, "")
 	message = regexp.MustCompile(`\s*\n\s*`).ReplaceAllString(message, "; ")

@@ -78,7 +78,8 @@ func escaped(text string, from int) string {
 	return b.String()
 }
 
-// printable distinguishes U+FFFD itself, which is printable, from a byte that is not UTF-8.
+// printable reports whether r, the first character of text, is printable. U+FFFD itself is, a
+// byte that is not UTF-8 is not.
 func printable(text string, r rune) bool {
 	if r == utf8.RuneError {
 		_, size := utf8.DecodeRuneInString(text)

@@ -34,7 +34,7 @@ func checkMeta(f *findings, o metav1.Object, namespaced bool, validName func(str
 	f.valid(metadataPath.Child("name"), o.GetName(), validName)
 }
 
-// valid checks a text by one of the API server's own rules.
+// valid adds an error to f unless a text is valid by one of the API server's own rules.
 func (f *findings) valid(path *field.Path, text string, rule func(string) []string) {
 	messages := rule(text)
 	for i := range messages {
@@ -45,7 +45,7 @@ func (f *findings) valid(path *field.Path, text string, rule func(string) []stri
 	}
 }
 
-// oneOf checks an enumeration, after giving an empty value its default.
+// oneOf gives an empty value the default unset, and adds an error to f if it is not allowed.
 func oneOf[T ~string](f *findings, path *field.Path, value *T, unset T, allowed ...T) {
 	*value = cmp.Or(*value, unset)
 	if slices.Contains(allowed, *value) {
@@ -74,7 +74,7 @@ func (f *findings) port(path *field.Path, number int32, optional bool) {
 	}
 }
 
-// addr checks an IP address and gives it its usual spelling.
+// addr gives an IP address its usual spelling, or adds an error to f and returns false.
 func (f *findings) addr(path *field.Path, text *string) (netip.Addr, bool) {
 	addr, err := topology.ParseAddr(*text)
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *findings) addr(path *field.Path, text *string) (netip.Addr, bool) {
 	return addr, true
 }
 
-// prefix checks a CIDR and gives it its usual spelling, host bits cleared.
+// prefix gives a CIDR its usual spelling, host bits cleared, or adds an error to f.
 func (f *findings) prefix(path *field.Path, text *string) {
 	p, err := topology.ParsePrefix(*text)
 	if err != nil {
@@ -102,7 +102,7 @@ func familyOf(addr netip.Addr) corev1.IPFamily {
 	return corev1.IPv6Protocol
 }
 
-// unique reports the values that come a second time, under what they are called.
+// unique adds an error to f for each value that comes again. called is its verb for fmt.
 func unique(f *findings, path func(int) *field.Path, values []string, called string) {
 	first := map[string]int{}
 	for i, v := range values {
@@ -120,13 +120,13 @@ var (
 	specPath     = field.NewPath("spec")
 )
 
-// checkNamespace checks a Namespace. Only its name is read.
+// checkNamespace checks the name of a Namespace: no more is read. It returns true.
 func checkNamespace(f *findings, n *metav1.PartialObjectMetadata) bool {
 	checkMeta(f, n, false, validation.IsDNS1123Label)
 	return true
 }
 
-// checkGrid checks a StatefulSetGrid. Only its name is read.
+// checkGrid checks the name of a StatefulSetGrid: no more is read. It returns true.
 func checkGrid(f *findings, g *metav1.PartialObjectMetadata) bool {
 	checkMeta(f, g, true, validation.IsDNS1123Subdomain)
 	return true

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkNode gives a Node the API server's defaults and checks what a proxy reads of it.
-// Labels count most: units are made of them.
+// checkNode gives a Node the API server's defaults, and adds to f what is wrong with it. Labels
+// count most: units are made of them. It returns true.
 func checkNode(f *findings, n *corev1.Node) bool {
 	checkMeta(f, n, false, validation.IsDNS1123Subdomain)
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkService sets the API server's defaults in a Service and checks the fields that a proxy
-// reads. It returns false for a Service that cannot be reached because it has no cluster IP.
+// checkService sets the API server's defaults in a Service, and adds to f what is wrong with
+// it. It returns false for a Service that cannot be reached because it has no cluster IP.
 func checkService(f *findings, s *corev1.Service) bool {
 	spec := &s.Spec
 	checkMeta(f, s, true, validation.IsDNS1123Label)
@@ -38,7 +38,7 @@ func checkService(f *findings, s *corev1.Service) bool {
 	return true
 }
 
-// checkClusterIPs completes clusterIP, clusterIPs and ipFamilies from each other.
+// checkClusterIPs completes and checks clusterIP, clusterIPs and ipFamilies.
 func checkClusterIPs(f *findings, spec *corev1.ServiceSpec) {
 	path := specPath.Child("clusterIPs")
 	switch {

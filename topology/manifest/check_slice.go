@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkSlice gives an EndpointSlice the API server's defaults and checks what a proxy
-// reads of it. It returns false for one that belongs to no Service.
+// checkSlice gives an EndpointSlice the API server's defaults, and adds to f what is wrong with
+// it. It returns false for one that belongs to no Service.
 func checkSlice(f *findings, s *discoveryv1.EndpointSlice) bool {
 	checkMeta(f, s, true, validation.IsDNS1123Subdomain)
 	oneOf(f, field.NewPath("addressType"), &s.AddressType, "",

@@ -96,8 +96,9 @@ func conflicts(p parsed) []error {
 	return errs
 }
 
-// takeIdentity takes name and UID. Memories are kept by UID, so that two Services of one
-// UID, as copying the output of kubectl makes them, would mix them up.
+// takeIdentity takes an object's name, and its UID unless that is "". LastKeys are kept by UID,
+// so that two Services of one UID, as copying the output of kubectl makes them, would mix them
+// up.
 func (h holders) takeIdentity(at *place, o topology.Object, uid types.UID) error {
 	if o.GetName() == "" {
 		return nil // said already

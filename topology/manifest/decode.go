@@ -16,9 +16,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// decode reads a JSON object as the API server does. Field names are case-sensitive, and unknown
-// fields are ignored. A value of the wrong type and a duplicate field are errors. If an object has
-// several values of a wrong type, the first one is reported.
+// decode reads a JSON object as the API server does. Field names are case-sensitive, and
+// unknown fields are ignored. A value of the wrong type (the first one) and duplicate fields
+// are errors: they are added to f, and it returns false.
 func decode(f *findings, text []byte, into any) bool {
 	twice, err := kjson.UnmarshalStrict(text, into, kjson.DisallowDuplicateFields)
 	for _, e := range twice {

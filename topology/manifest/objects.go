@@ -69,8 +69,8 @@ func (o Objects) Snapshot(node string) topology.Snapshot {
 	return s
 }
 
-// Reuse replaces each object that is equal to an old one by the old one, because a pointer
-// identifies the content of an object. It reports whether anything differs.
+// Reuse returns o with each object that is equal to an old one replaced by the old one, because
+// a pointer identifies the content of an object. It reports whether anything differs.
 func (o Objects) Reuse(old Objects) (Objects, bool) {
 	sameNames := (old.Namespaces == nil) == (o.Namespaces == nil) &&
 		slices.Equal(old.Namespaces, o.Namespaces) && slices.Equal(old.Grids, o.Grids)

@@ -50,7 +50,7 @@ type located[T any] struct {
 	leftOut bool
 }
 
-// parse reads the text of one manifest file. It is pure.
+// parse reads the text of one manifest file. Errors are in the result. It is pure.
 func (o options) parse(file string, text []byte) parsed {
 	p := parsed{trim: &object.Trimmer{Names: o.names}, options: o, skipped: map[schema.GroupKind]int{}}
 	if documents.IsEmpty(text) {
@@ -101,7 +101,8 @@ func (o options) kinds() []schema.GroupVersionKind {
 	return slices.Concat(usedKinds[:], o.further)
 }
 
-// add reads one object. Items of a typed list take its header where they have none.
+// add takes one object into p, or the items of a list, with the errors and warnings about them.
+// unsaid is the header of the list around the object, for what its own lacks.
 func (p *parsed) add(at place, text []byte, unsaid header) {
 	f := &findings{place: at}
 	defer func() {
@@ -184,8 +185,9 @@ func (h header) complete(f *findings) bool {
 	return len(f.errs) == 0
 }
 
-// match finds the kind that is meant. The same kind of another group is another kind
-// (Knative has Services too); only the core group's is a slip of the pen.
+// match returns the kind that is meant, whether the object is a list, and whether it is read at
+// all. The same kind of another group is another kind (Knative has Services too); only the core
+// group's is a slip of the pen.
 func (h header) match(kinds []schema.GroupVersionKind) (kind schema.GroupVersionKind, isList, used bool) {
 	group := schema.FromAPIVersionAndKind(h.APIVersion, h.Kind).Group
 	item, isList := strings.CutSuffix(h.Kind, "List")
@@ -213,8 +215,9 @@ func (p *parsed) addItems(f *findings, text []byte, kind schema.GroupVersionKind
 	}
 }
 
-// appendObject decodes an object, gives it the API server's defaults, checks it, and keeps
-// of it what a Cluster would. The check returns false for an object that is to be left out.
+// appendObject decodes an object, gives it the API server's defaults, checks it, and appends of
+// it what a Cluster would keep. One that cannot be decoded is only an error in f. The check
+// returns false for an object that is to be left out.
 func appendObject[D, T any, P interface {
 	*D
 	metav1.Object
@@ -231,7 +234,7 @@ func appendObject[D, T any, P interface {
 	return append(all, located[T]{place: f.place, object: trim(o), leftOut: !keep})
 }
 
-// nameFrom takes the object's identity from its text, as far as it can be read.
+// nameFrom takes the object's identity from its text into f.place, as far as it can be read.
 func (f *findings) nameFrom(text []byte) {
 	var named struct {
 		Metadata identity `json:"metadata"`
@@ -241,7 +244,8 @@ func (f *findings) nameFrom(text []byte) {
 	}
 }
 
-// assemble puts files together and checks the objects against each other.
+// assemble puts files together and checks the objects against each other. An error joins what
+// is wrong, and then there are no Objects.
 func assemble(files []parsed) (Objects, []string, error) {
 	var services, slices, nodes int
 	for _, p := range files {

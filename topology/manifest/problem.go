@@ -25,7 +25,7 @@ func (p problem) Error() string { return p.line }
 // Unwrap returns the error itself.
 func (p problem) Unwrap() error { return p.err }
 
-// printableErrors makes every error one printable line.
+// printableErrors makes every error of errs one printable line, in place.
 func printableErrors(errs []error) []error {
 	for i, err := range errs {
 		if err == nil {

@@ -71,7 +71,8 @@ func (r *Reader) text(name string) ([]byte, error) {
 	return readAll(name, file)
 }
 
-// rawObjects takes the text of one file apart. It is pure.
+// rawObjects returns the objects in the text of one file. With an error, it returns those that
+// can be read. It is pure.
 func rawObjects(file string, text []byte) ([]Raw, error) {
 	texts, errs := documents.Read(file, text)
 	var all []Raw

@@ -64,14 +64,14 @@ type readFile struct {
 	parsed parsed
 }
 
-// NewReader takes the paths of Read. Standard input is read once, if the paths name it. So are
-// pipes.
+// NewReader makes a Reader of the paths of Read, and reads nothing yet. Standard input is read
+// once, if the paths name it. So are pipes.
 func NewReader(paths []string, stdin io.Reader) *Reader {
 	return &Reader{paths: paths, stdin: stdin, files: map[string]*readFile{}}
 }
 
-// WithNames also reads what DNS needs: Namespaces, StatefulSetGrids and more of EndpointSlices.
-// Call it before Read.
+// WithNames makes r also read what DNS needs: Namespaces, StatefulSetGrids and more of
+// EndpointSlices. It returns r. Call it before Read.
 func (r *Reader) WithNames() *Reader {
 	r.options.names = true
 	return r
@@ -110,7 +110,7 @@ func (r *Reader) Read() (Objects, []string, error) {
 func (r *Reader) Unchanged() bool { return r.unchanged }
 
 // list returns the files that the paths name, each once, in the order of the paths and by name
-// within a directory.
+// within a directory, also with an error, which joins the paths that cannot be read.
 func (r *Reader) list() (names, warnings []string, err error) {
 	var errs []error
 	listed := map[string]bool{}
@@ -253,7 +253,7 @@ func readAll(name string, from io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// unreadable names the file and what to do.
+// unreadable returns err with the name of the file and what to do.
 func unreadable(name string, err error) error {
 	if e, ok := errors.AsType[regularfile.KindError](err); ok {
 		return fmt.Errorf("%s: %w; remove it, or give it a name that is not read", name, e)

@@ -54,7 +54,7 @@ func (t *Trimmer) annotated(all map[string]string) map[string]string {
 	return t.annotations.get(text, func() (string, map[string]string) { return text, all })
 }
 
-// meta keeps identity and, of labels and annotations, those that are asked for.
+// meta returns identity and, of labels and annotations, those that are asked for.
 func (t *Trimmer) meta(m metav1.ObjectMeta, labels, annotations func(string) bool) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace:         t.name(m.Namespace),
@@ -81,7 +81,7 @@ func (t *Trimmer) only(all map[string]string, wanted func(string) bool) map[stri
 	return kept
 }
 
-// names returns the texts of an object's identity that no other object shares.
+// names returns pointers to the texts of an object's identity that no other object shares.
 func names(m *metav1.ObjectMeta) []*string {
 	return []*string{&m.Name, (*string)(&m.UID), &m.ResourceVersion}
 }
@@ -121,7 +121,8 @@ func within(text string) string {
 	return strings.Clone(text[:topology.MaxAnnotationBytes+1])
 }
 
-// Service keeps what rules are made of, and says ClusterIP as the first of ClusterIPs.
+// Service returns what rules are made of, with ClusterIP as the first of ClusterIPs. It keeps
+// the name of a misspelled annotation.
 func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	out := &corev1.Service{ObjectMeta: t.meta(s.ObjectMeta, serviceLabel, wantedAnnotation), Spec: s.Spec}
 	out.CreationTimestamp = s.CreationTimestamp // the older of two Services gets an address that both name
@@ -193,14 +194,14 @@ func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *topology.Slice {
 	return out
 }
 
-// Identity keeps the namespace and the name of an object.
+// Identity returns namespace, name and resource version of an object.
 func (t *Trimmer) Identity(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: t.name(o.Namespace), Name: o.Name, ResourceVersion: o.ResourceVersion}}
 	together(&out.Name, &out.ResourceVersion)
 	return out
 }
 
-// Metadata keeps a node's labels: any may name a unit.
+// Metadata returns name, resource version and labels of a node: any label may name a unit.
 func (t *Trimmer) Metadata(n *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name:            n.Name,
@@ -209,7 +210,7 @@ func (t *Trimmer) Metadata(n *metav1.PartialObjectMetadata) *metav1.PartialObjec
 	}}
 }
 
-// Node keeps of this node's own object what health and the rules read.
+// Node returns of this node's own object what health and the rules read.
 func (t *Trimmer) Node(n *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: t.meta(n.ObjectMeta, every, none),
@@ -237,7 +238,7 @@ type cache[V any] struct {
 	bytes int
 }
 
-// get returns the copy for text. first makes it, with the text to know it by.
+// get returns the copy for text. If there is none, first makes it, with the text to know it by.
 func (c *cache[V]) get(text string, first func() (string, V)) V {
 	if v, found := c.known[text]; found {
 		return v

@@ -34,7 +34,8 @@ func Check(info fs.FileInfo) error {
 	}
 }
 
-// Open opens a regular file, or a symbolic link to one, for reading. Anything else is a KindError.
+// Open opens a regular file, or a symbolic link to one, for reading. A file of another kind is
+// a KindError; it never waits for one.
 func Open(name string) (*os.File, error) {
 	info, err := os.Stat(name)
 	if err == nil {
@@ -65,8 +66,8 @@ type TooLargeError struct {
 
 func (e TooLargeError) Error() string { return fmt.Sprintf("is larger than %d bytes", e.Limit) }
 
-// Read reads a regular file whole, which includes those of /proc and /sys. One of more than limit
-// bytes is a TooLargeError.
+// Read reads a regular file whole, as Open finds it, which includes those of /proc and /sys.
+// One of more than limit bytes is a TooLargeError.
 func Read(name string, limit int64) ([]byte, error) {
 	file, err := Open(name)
 	if err != nil {

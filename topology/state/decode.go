@@ -128,7 +128,7 @@ func (d *decoder) frame(k kind, content []byte) error {
 	return nil
 }
 
-// names also has the slices that follow read with names.
+// names takes over Namespaces and Grids, and has the slices that follow read with names.
 func (d *decoder) names(more names) {
 	d.trim.Names = true
 	d.into.Namespaces = append([]string{}, more.Namespaces...) // not nil

@@ -21,8 +21,8 @@ import (
 
 const magic = "GRIDSTAT"
 
-// Encode writes a file for a Snapshot that was enforced at that time. The same Snapshot and time
-// give the same bytes.
+// Encode writes a file for a Snapshot that was enforced at that time, or returns ErrTooLarge.
+// The same Snapshot and time give the same bytes.
 func Encode(w io.Writer, s topology.Snapshot, at time.Time) error {
 	return encodeWithin(&summed{to: w, sum: sha256.New(), limit: MaxFile}, s, at)
 }
@@ -155,7 +155,7 @@ func (s *summed) Write(p []byte) (n int, err error) {
 	return n, s.err
 }
 
-// lead writes what is before the body.
+// lead writes what is before the body. Its error is in s.
 func (s *summed) lead(header []byte) {
 	lead := binary.BigEndian.AppendUint32([]byte(magic), Version)
 	lead = binary.BigEndian.AppendUint32(lead, uint32(len(header))) //nolint:gosec // some 200 bytes

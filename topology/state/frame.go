@@ -81,7 +81,7 @@ func (f *frames) write(k kind, content []byte) {
 	}
 }
 
-// readFrames calls each for each frame. content is valid until the call returns.
+// readFrames calls each for each frame until it fails, with content that is valid for the call.
 func readFrames(from io.Reader, each func(k kind, content []byte) error) error {
 	in := bufio.NewReaderSize(io.LimitReader(from, MaxBody), 64<<10)
 	var heading [frameHeading]byte
@@ -107,7 +107,7 @@ func readFrames(from io.Reader, each func(k kind, content []byte) error) error {
 	}
 }
 
-// readExactly takes memory only for what is there.
+// readExactly reads length bytes, and takes memory only for what is there. Fewer are an error.
 func readExactly(in io.Reader, into []byte, length int64) ([]byte, error) {
 	if int64(cap(into)) >= length {
 		into = into[:length]

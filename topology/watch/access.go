@@ -17,7 +17,7 @@ type access struct {
 	outages []*outage // that an answer may begin or end
 }
 
-// heard reports an answer.
+// heard reports an answer to all outages; nil = one without error.
 func (a access) heard(ctx context.Context, err error) {
 	for _, o := range a.outages {
 		o.heard(ctx, a.what, err)
@@ -40,7 +40,8 @@ func listerOf[L runtime.Object](client interface {
 	}
 }
 
-// listerWatcher returns what an informer needs. Every answer is reported to the outages.
+// listerWatcher returns what an informer needs. Its requests are repeated until a connection
+// can be made, and every outcome is reported to the outages.
 func (a access) listerWatcher() cache.ListerWatcher {
 	selected := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector, o.FieldSelector = a.options.LabelSelector, a.options.FieldSelector

@@ -110,9 +110,9 @@ type Facts struct {
 	Written func() bool
 }
 
-// New makes a Chain. It reads the manifests once, or the files of the connection, so that a mistake
-// in them is reported before anything else is done. Without the files of the connection a saved
-// Snapshot is used; then Run tries again.
+// New makes a Chain. It reads the manifests once, or the files of the connection, so that a
+// mistake in them is reported before anything else is done. If there is a saved Snapshot,
+// missing files of the connection are no error: Run tries again.
 func New(c Config) (*Chain, error) {
 	if c.Connect == nil {
 		manifests := NewManifests(c.Manifests)
@@ -180,7 +180,8 @@ func (c *Chain) send() {
 	c.second.send()
 }
 
-// Snapshot returns what is to be enforced now; false = there is no Snapshot yet.
+// Snapshot returns what is to be enforced now; false = there is no Snapshot yet. It may wait
+// for Written, and the first time for probes.
 func (c *Chain) Snapshot() (topology.Snapshot, bool) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -215,8 +216,8 @@ func (c *Chain) facts() Facts {
 	return f
 }
 
-// takeOver makes what the parts have decided visible, and makes sure that the time is noticed at
-// which one of them must decide again; zero = none must.
+// takeOver makes what the parts have decided visible, and signals a change at the time at which
+// one of them must decide again; zero = none must.
 func (c *Chain) takeOver(after parts, again time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +230,7 @@ func (c *Chain) takeOver(after parts, again time.Time) {
 	}
 }
 
-// report logs what the parts decide otherwise than before.
+// report logs what the parts decide otherwise than before, and calls ReportHeld.
 func (c *Chain) report(before, after parts) {
 	log, saved := c.config.Log, c.config.Saved.Saved
 	switch was, is, lacks := before.hold.held, after.hold.held, after.hold.lacks; {
@@ -280,7 +281,8 @@ func (c *Chain) InUse() bool { return c.now().remembered.inUse() }
 // Held returns the endpoints that are held now.
 func (c *Chain) Held() []topology.HeldEndpoint { return c.now().grace.waves.Held(time.Now()) }
 
-// Answers returns the API proxies that are named now, each with whether it answers.
+// Answers returns the API proxies that are named, each with whether it answers; nil = no
+// Prober.
 func (c *Chain) Answers() topology.ProbedProxies {
 	if c.prober == nil {
 		return nil
@@ -292,7 +294,7 @@ func (c *Chain) Answers() topology.ProbedProxies {
 func (c *Chain) Lost() Loss { return c.source.Lost() }
 
 // NodeWatches counts the running watches for Nodes: for the Nodes of one unit each, and for all
-// Nodes.
+// Nodes. Without an API server there are none.
 func (c *Chain) NodeWatches() (units, all int) {
 	if c.api == nil {
 		return 0, 0
@@ -308,7 +310,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// forward runs a source, and passes each of its changes on.
+// forward runs a source to its end, and calls send for each of its changes. The error is Run's.
 func forward(ctx context.Context, s Source, send func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var forwarding sync.WaitGroup

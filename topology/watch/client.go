@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Scheme knows the kinds that the daemon reads and writes, and no others. The Clientset of
-// client-go knows every kind of Kubernetes, which is a third of a program and of what it holds at
-// rest.
+// Scheme returns a scheme of the kinds that the daemon reads and writes, and no others. The
+// Clientset of client-go knows every kind of Kubernetes, which is a third of a program and of
+// what it holds at rest.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})

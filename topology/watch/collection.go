@@ -91,9 +91,10 @@ func newCollection[T any, P object.Pointer[T]](a access, k kind[T], changed puls
 	return c, nil
 }
 
-// transform trims an object before it is stored. If only the resource version changed, it keeps the
-// stored object. A Node's resource version changes with every heartbeat, and all objects are listed
-// again after a gap. It must not change its argument, which may be in the store.
+// transform returns a function that trims an object before it is stored. If only the resource
+// version changed, it keeps the stored object. A Node's resource version changes with every
+// heartbeat, and all objects are listed again after a gap. It must not change its argument,
+// which may be in the store.
 func (c *collection[T, P]) transform(k kind[T]) cache.TransformFunc {
 	return func(read any) (any, error) {
 		now, ok := k.trim(read)
@@ -118,8 +119,8 @@ func (c *collection[T, P]) mark(o any) {
 	c.changed.send()
 }
 
-// markDeleted also notes how the deletion was found: by an event of it, or because a new list lacks
-// the object.
+// markDeleted marks an object, and notes how the deletion was found: by an event of it, or
+// because a new list lacks the object.
 func (c *collection[T, P]) markDeleted(o any) {
 	_, unseen := o.(cache.DeletedFinalStateUnknown)
 	c.mu.Lock()

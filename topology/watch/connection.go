@@ -69,7 +69,7 @@ func (c *Connection) Run(ctx context.Context) error {
 	return forward(ctx, c.cluster.Load(), c.changed.send)
 }
 
-// sleep pauses. It reports whether ctx lasts longer.
+// sleep pauses. It returns false if ctx ended first.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -100,7 +100,7 @@ func (c *Connection) Listed() Listed {
 	return Listed{}
 }
 
-// NodeWatches counts those of the Cluster. Safe for concurrent use.
+// NodeWatches counts those of the Cluster, if there is one. Safe for concurrent use.
 func (c *Connection) NodeWatches() (units, all int) {
 	if cluster := c.cluster.Load(); cluster != nil {
 		return cluster.NodeWatches()

@@ -65,7 +65,7 @@ func interestOf(paths []string) interest {
 }
 
 // follow adds to the interest every link on the way to a path, its target, or the first element
-// that does not exist. In the last case it returns false.
+// that does not exist. It returns the path without links, and false in the last case.
 func (in interest) follow(path string) (string, bool) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *folders) close() error {
 	return f.watcher.Close()
 }
 
-// follow watches the directories that exist now.
+// follow watches the directories that exist now. The error is as for newFolders.
 func (f *folders) follow() error {
 	if f.watcher == nil {
 		return nil

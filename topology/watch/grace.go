@@ -24,7 +24,8 @@ type Grace struct {
 	held  []topology.HeldEndpoint // when last was handed out
 }
 
-// Next decides which endpoints are held, and makes them ready in the Snapshot.
+// Next decides which endpoints are held, and makes them ready in the Snapshot; nil = f has
+// none. wake is when the next of them is released; zero = none is held.
 func (g Grace) Next(f Facts) (after Grace, s *topology.Snapshot, wake time.Time) {
 	if g.limit <= 0 || f.Snapshot == nil {
 		return g, f.Snapshot, g.waves.Until(f.Now)
@@ -35,7 +36,7 @@ func (g Grace) Next(f Facts) (after Grace, s *topology.Snapshot, wake time.Time)
 	return g, g.last, waves.Until(f.Now)
 }
 
-// noteCut finds out whether the Snapshot may bring a wave.
+// noteCut returns g with the cut that may bring a wave; cut nil = there is none.
 func (g Grace) noteCut(f Facts) Grace {
 	lost, over := f.Loss, f.LastLoss
 	away := !lost.Since.IsZero() && f.Now.Sub(lost.Since) >= longCut
@@ -59,7 +60,7 @@ func (g Grace) noteCut(f Facts) Grace {
 	return g
 }
 
-// begin notes what was in force when the API server was lost at that time.
+// begin returns g with a cut that began at that time, after what was handed out last.
 func (g Grace) begin(since time.Time) Grace {
 	if g.cut == nil || !g.since.Equal(since) {
 		g.cut, g.since = &topology.Cut{Before: *g.last}, since

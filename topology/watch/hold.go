@@ -34,7 +34,8 @@ type Hold struct {
 	begun    bool               // there was a Snapshot
 }
 
-// Next decides on a Snapshot of the API server.
+// Next returns f's Snapshot, or the last good one while f's is held back; nil = there is none
+// yet. wake is when it is accepted at the latest; zero = it is not held back.
 func (h Hold) Next(f Facts) (after Hold, s *topology.Snapshot, wake time.Time) {
 	if h.limit == 0 || f.Snapshot == nil {
 		return h, f.Snapshot, time.Time{}

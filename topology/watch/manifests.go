@@ -99,7 +99,7 @@ func pollPeriod(poll, look time.Duration, notified bool) time.Duration {
 	return max(poll, min(share, pollMax))
 }
 
-// withError adds an error that is not fatal.
+// withError returns warnings with the text of err, unless it is nil.
 func withError(warnings []string, err error) []string {
 	if err == nil {
 		return warnings
@@ -107,8 +107,8 @@ func withError(warnings []string, err error) []string {
 	return append(warnings, err.Error())
 }
 
-// read replaces the current objects by those of a good read, and keeps the pointers of those that
-// are equal.
+// read replaces the current objects by those of a good read, keeps the pointers of those that
+// are equal, and signals a change. After an error they stay.
 func (m *Manifests) read() (warnings []string, err error) {
 	read, warnings, err := m.reader.Read()
 	if err != nil {

@@ -63,8 +63,8 @@ func gridResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "superedge.io", Version: "v1", Resource: "statefulsetgrids"}
 }
 
-// patient lists again after the pause where the API server refused to list, and closes refused.
-// Other errors are retried as for every kind.
+// patient returns l with a pause before it lists again where the API server refused to list.
+// The first refusal is logged, and closes refused. Other errors are retried as for every kind.
 func (n *nameWatches) patient(l lister, refused chan struct{}, effect string) lister {
 	var next time.Time // one reflector lists, one list at a time
 	list := l.list
@@ -113,8 +113,8 @@ func (n *nameWatches) read(ctx context.Context) bool {
 	return true
 }
 
-// list returns what the collections hold now: the same list until its collection changes. Before
-// Namespaces have been read there are no names.
+// list returns what the collections hold now: the same list until its collection changes.
+// namespaceNames is nil before Namespaces have been read: there are no names then.
 func (n *nameWatches) list() (namespaceNames []string, gridNames []types.NamespacedName) {
 	namespaces, a := n.namespaces.list()
 	grids, b := n.grids.list()

@@ -22,8 +22,8 @@ type namedKeys struct {
 // names reports whether a key is in force for some Service.
 func (n *namedKeys) names(key string) bool { return n.count[key] > 0 }
 
-// follow takes over a sorted list of Services. Only Services that changed cost more than a
-// comparison of pointers.
+// follow counts the keys of a sorted list of Services instead of the list before. Only Services
+// that changed cost more than a comparison of pointers.
 func (n *namedKeys) follow(services []*corev1.Service) {
 	if n.count == nil {
 		n.count, n.last = map[string]int{}, map[types.UID][]string{}

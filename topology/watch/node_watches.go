@@ -126,7 +126,8 @@ func (n *nodeWatches) complete(u unit) bool {
 	return w != nil && closed(w.read())
 }
 
-// size counts the Nodes of a unit that a complete watch holds: its own, or the one for all Nodes.
+// size counts the Nodes of a unit that a complete watch holds: its own, or the one for all
+// Nodes.
 func (n *nodeWatches) size(u unit) int {
 	if w := n.running[u]; w != nil && n.complete(u) {
 		nodes, _ := w.list()
@@ -182,7 +183,7 @@ func (n *nodeWatches) end(u unit) {
 	n.countRunning(u, -1)
 }
 
-// countRunning also logs when a watch for all Nodes begins and ends.
+// countRunning adds change to the count, and logs when a watch for all Nodes begins and ends.
 func (n *nodeWatches) countRunning(u unit, change int64) {
 	if !u.every() {
 		n.units.Add(change)
@@ -194,7 +195,7 @@ func (n *nodeWatches) countRunning(u unit, change int64) {
 	}
 }
 
-// setAlarm wakes the reader when the plan must be made again.
+// setAlarm signals at changed when the plan must be made again.
 func (n *nodeWatches) setAlarm(now time.Time) {
 	at := n.plan.deadline()
 	if at.Equal(n.alarmAt) {

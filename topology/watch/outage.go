@@ -49,7 +49,7 @@ func (o *outage) last() PastLoss {
 	return PastLoss{}
 }
 
-// drop forgets that a kind fails. The outage ends if no other kind fails.
+// drop forgets that a kind fails. The outage ends if no other kind fails. The caller holds mu.
 func (o *outage) drop(kind string) {
 	_, failing := o.reasons[kind]
 	if delete(o.reasons, kind); !failing || len(o.reasons) > 0 {
@@ -65,7 +65,7 @@ func newOutage(log *slog.Logger) *outage {
 	return &outage{log: log, reasons: map[string]metav1.StatusReason{}}
 }
 
-// heard records the outcome of one request for a kind.
+// heard records the outcome of one request for a kind, unless ctx has ended; nil = no error.
 func (o *outage) heard(ctx context.Context, kind string, err error) {
 	if isAnswer(err) {
 		return
@@ -96,8 +96,9 @@ func (o *outage) forget(kind string) {
 	o.drop(kind)
 }
 
-// isAnswer recognises errors that are part of the protocol. After a version that is too old,
-// everything is listed. A server that cannot stream the first list (KEP-3157) sends a plain one.
+// isAnswer reports whether an error is part of the protocol. After a version that is too old,
+// everything is listed. A server that cannot stream the first list (KEP-3157) sends a plain
+// one.
 func isAnswer(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
 }

@@ -45,7 +45,7 @@ func (p *Prober) Answers() topology.ProbedProxies {
 	return p.answers
 }
 
-// answersFor returns which API proxies answer, of those that slices name.
+// answersFor returns which API proxies that slices name answer. The first call probes.
 func (p *Prober) answersFor(all []*topology.Slice) topology.ProbedProxies {
 	others, first := p.name(topology.APIProxies(all))
 	if first {
@@ -93,7 +93,7 @@ func (p *Prober) judge() {
 	}
 }
 
-// keepProbing probes each proxy that is named every probePeriod.
+// keepProbing probes each proxy that is named every probePeriod, until ctx ends.
 func (p *Prober) keepProbing(ctx context.Context) {
 	for {
 		var due <-chan time.Time // never, while no proxy is named
@@ -110,7 +110,7 @@ func (p *Prober) keepProbing(ctx context.Context) {
 	}
 }
 
-// due takes the proxies that are to be probed now.
+// due returns the proxies to probe now, and notes when to probe them again.
 func (p *Prober) due() (all []netip.AddrPort) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,8 @@ func (p *Prober) next() (first time.Time) {
 	return first
 }
 
-// probe probes some proxies, and signals if one has begun or ceased to answer.
+// probe probes some proxies, logs those that begin or cease to answer, and signals them. If ctx
+// ends meanwhile, it does neither.
 func (p *Prober) probe(ctx context.Context, due []netip.AddrPort) {
 	outcomes := probeEach(ctx, due, p.config.Probe)
 	if ctx.Err() != nil {
@@ -193,7 +194,7 @@ func ProbeOnce(ctx context.Context, s topology.Snapshot) topology.ProbedProxies 
 	return answers
 }
 
-// probeEach probes proxies at the same time.
+// probeEach probes proxies at the same time, within probeLimit; nil = the proxy answers.
 func probeEach(ctx context.Context, all []netip.AddrPort, probe func(context.Context, netip.AddrPort) error) map[netip.AddrPort]error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()

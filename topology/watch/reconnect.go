@@ -33,9 +33,9 @@ func ConnectLimit(address string) time.Duration {
 	return oneAttempt + resolveLimit
 }
 
-// connected makes a request again for as long as no connection can be made. Each outcome is
-// reported to heard. Every other error, such as a status of the API server, is returned: client-go
-// knows how long to pause then.
+// connected makes a request again until a connection can be made or ctx ends. Each outcome is
+// reported to heard. Every other error, such as a status of the API server, is returned:
+// client-go knows how long to pause then.
 func connected[T any](ctx context.Context, pause time.Duration, heard func(context.Context, error), request func() (T, error)) (T, error) {
 	for {
 		out, err := request()

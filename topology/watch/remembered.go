@@ -19,8 +19,9 @@ type Remembered struct {
 	over  bool               // the API server has been read
 }
 
-// Next decides between a Snapshot of the API server and the saved one. The first one of the API
-// server gets the topology keys that were saved: it has none itself.
+// Next returns the API server's Snapshot, else the saved one from its time on or if the kernel
+// holds no rules; nil = none yet, and wake is that time. The first Snapshot of the API server
+// gets the topology keys that were saved: it has none itself.
 func (r Remembered) Next(f Facts) (after Remembered, s *topology.Snapshot, wake time.Time) {
 	switch {
 	case r.saved == nil || r.over:

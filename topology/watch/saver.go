@@ -56,8 +56,8 @@ func NewSaver(c SaverConfig, saved topology.Snapshot) *Saver {
 	return w
 }
 
-// Enforced notes a Snapshot that the kernel enforces now. One that was read from disk is there
-// already, and so is one with the same content.
+// Enforced notes a Snapshot that the kernel enforces now, for Run to write. One that was read
+// from disk is there already, and so is one with the same content.
 func (w *Saver) Enforced(s topology.Snapshot) {
 	if !s.Saved.IsZero() {
 		return
@@ -79,7 +79,7 @@ func (w *Saver) Stats() SaveStats {
 	return w.stats
 }
 
-// Run writes until ctx ends, and returns nil. Flush then writes the rest.
+// Run writes until ctx ends, and returns nil: errors are reported. Flush writes the rest.
 func (w *Saver) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		w.mu.Lock()
@@ -109,7 +109,7 @@ func (w *Saver) Flush() {
 	}
 }
 
-// write writes the latest Snapshot. What is enforced meanwhile is another change.
+// write writes the latest Snapshot, and notes the outcome. A later one is another change.
 func (w *Saver) write() {
 	w.writing.Lock()
 	defer w.writing.Unlock()

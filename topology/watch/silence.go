@@ -59,8 +59,8 @@ func NewSilence() *Silence {
 	return s
 }
 
-// Dial makes connections that are listened to. open = nil: as client-go opens them, within
-// ConnectLimit.
+// Dial returns a function that opens connections as open does, and notes when something comes
+// from them. open = nil: as client-go opens them, within ConnectLimit.
 func (s *Silence) Dial(open dial) dial {
 	if open == nil {
 		open = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -93,7 +93,7 @@ func (c heardConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end notes that something came.
+// end notes that something came. If that ends an outage, it is the last one from now on.
 func (s *Silence) end(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,9 +107,10 @@ func (s *Silence) long(now time.Time) bool {
 	return s.limit > 0 && !s.heard.IsZero() && now.Sub(s.heard) >= s.limit
 }
 
-// goesOn reports whether a loss since then is the same one. An attempt to connect may have begun in
-// a cut and fail just after its end, while another one has succeeded: less than a wave's window
-// after a cut does not make them two. Short losses that follow each other are no cut.
+// goesOn reports whether a loss that began at since is the same one as p. An attempt to connect
+// may have begun in a cut and fail just after its end, while another one has succeeded: less
+// than a wave's window after a cut does not make them two. Short losses that follow each other
+// are no cut.
 func (p PastLoss) goesOn(since time.Time) bool {
 	end := p.End
 	if p.End.Sub(p.Since) >= longCut {
@@ -118,7 +119,8 @@ func (p PastLoss) goesOn(since time.Time) bool {
 	return !p.End.IsZero() && !since.After(end)
 }
 
-// extend adds what a Silence knows to what requests have noticed.
+// extend returns the present and the last loss that requests have noticed, with what s knows. A
+// nil Silence knows nothing.
 func (s *Silence) extend(present Loss, last PastLoss, now time.Time) (Loss, PastLoss) {
 	if s == nil {
 		return present, last

@@ -34,7 +34,7 @@ type Store struct {
 	now       func() time.Time
 }
 
-// NewStore names a folder, which need not exist yet. Nothing is read or written.
+// NewStore makes a Store of a folder, which need not exist yet. Nothing is read or written.
 func NewStore(dir, node string) *Store { return &Store{dir: dir, node: node, now: time.Now} }
 
 // Load reads the newer generation, or the older one if that is bad. A file that is damaged, of
@@ -78,7 +78,8 @@ func (s *Store) load(path string) (state.State, error) {
 	return read, err
 }
 
-// ReadState reads a file of a Store, and changes nothing.
+// ReadState reads a file of a Store, and changes nothing. Its errors are those of
+// regularfile.Open and state.Decode, or of reading.
 func ReadState(path string) (state.State, error) {
 	file, err := regularfile.Open(path)
 	if err != nil {
@@ -92,8 +93,8 @@ func ReadState(path string) (state.State, error) {
 	return state.Decode(content)
 }
 
-// setAside renames a file, so that people can look at it, and removes the one that was set aside
-// before.
+// setAside renames a file, so that people can look at it, and removes the one that was set
+// aside before. fate is a text that says where the file is now.
 func (s *Store) setAside(path string) (fate string) {
 	for _, old := range s.named(badState) {
 		_ = os.Remove(old) // a second one only takes space
@@ -118,8 +119,8 @@ func (s *Store) named(prefix string) []string {
 }
 
 // Save writes a Snapshot as the newer generation, through to the disk, and returns its size in
-// bytes. An error leaves what was there; one that wraps state.ErrTooLarge stays the same until the
-// cluster is smaller.
+// bytes. An error leaves at least one whole generation; one that wraps state.ErrTooLarge stays
+// the same until the cluster is smaller.
 func (s *Store) Save(snapshot topology.Snapshot, at time.Time) (bytes int64, err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return 0, fmt.Errorf("making the folder for the state: %w", err)
@@ -165,7 +166,7 @@ func withoutName(err error) error {
 	return err
 }
 
-// syncDir makes the names of the files last, too.
+// syncDir writes the folder through to the disk, so that the names of its files last, too.
 func (s *Store) syncDir() error {
 	dir, err := os.Open(s.dir)
 	if err != nil {

@@ -23,7 +23,7 @@ func (u unit) selector() string {
 	return labels.Set{u.key: u.value}.AsSelectorPreValidated().String()
 }
 
-// what names the unit's Nodes in messages.
+// what returns how messages name the unit's Nodes.
 func (u unit) what() string {
 	if u.every() {
 		return "Nodes"

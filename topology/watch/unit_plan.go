@@ -113,7 +113,8 @@ func (p unitPlan) measure(f facts) map[unit]int {
 	return sizes
 }
 
-// bringIntoForce takes over this Node's labels if all units are watched that they change.
+// bringIntoForce returns p with this Node's labels of f in force, if all units that they change
+// are watched, or the limit is over. It may ask f.written.
 func (p unitPlan) bringIntoForce(f facts) unitPlan {
 	if p.whole && p.exists == f.exists && maps.Equal(p.labels, f.labels) {
 		p.since = time.Time{}
@@ -163,9 +164,9 @@ func (p unitPlan) needed(node labels.Set, f facts) []unit {
 	return p.oneUnmeasured(units)
 }
 
-// oneUnmeasured leaves out all but one of the units whose sizes are not known. A Service may name
-// keys that all Nodes share: several watches at once would read each Node several times before
-// their sizes are known.
+// oneUnmeasured takes out of units those of unknown size that are not watched yet, except one
+// if none is. A Service may name keys that all Nodes share: several watches at once would read
+// each Node several times before their sizes are known.
 func (p unitPlan) oneUnmeasured(units []unit) []unit {
 	unmeasured := func(u unit) bool { _, measured := p.sizes[u]; return !measured }
 	runs := func(u unit) bool { _, is := p.watches[u]; return is }
