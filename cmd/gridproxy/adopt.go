@@ -25,10 +25,9 @@ type runningDaemon struct {
 }
 
 // runningDaemons returns process 1 if that is a daemon, else the daemons in the network and
-// mount namespaces of this process, by number. In other namespaces a daemon writes other rules,
-// and its paths are other files. Any user can start a process with any command line, and flags
-// name files that are trusted, so of these only processes of this one's user count. An
-// unreadable process is skipped.
+// mount namespaces of this process, by number: in others a daemon writes other rules, and its
+// paths are other files. Any user can start a process with any command line, and flags name
+// files that are trusted, so of these only processes of this one's user count.
 func runningDaemons(proc string) []runningDaemon {
 	if flags := daemonFlags(filepath.Join(proc, "1", "cmdline")); flags != nil {
 		return []runningDaemon{{1, flags}}

@@ -278,7 +278,7 @@ func daemonNotes(ctx context.Context, o options.Options, service types.Namespace
 }
 
 // evidenceHere returns which Services this machine's kernel refuses, by its rules. The result
-// is empty if this machine is not the Node that is explained, or if this process is not root's.
+// is empty if this machine is not the Node that is explained, or if this process is not root.
 func evidenceHere(ctx context.Context, o options.Options) (explain.Evidence, error) {
 	if here, err := nodeName(""); err != nil || here != o.NodeName || os.Geteuid() != 0 {
 		return explain.Evidence{}, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// checkFromState returns an error if --from-state is empty, or stands beside a flag with
-// another source. Otherwise it returns the value of --node-name, or "" without --from-state.
+// checkFromState returns an error if --from-state is empty, or given with a flag of another
+// source. Otherwise it returns the value of --node-name, or "" without --from-state.
 func checkFromState(flags *pflag.FlagSet) (node string, err error) {
 	f := flags.Lookup(options.FromStateFlag)
 	if f == nil || !f.Changed {
@@ -31,8 +31,7 @@ func checkFromState(flags *pflag.FlagSet) (node string, err error) {
 }
 
 // readState reads the file of --from-state into in.saved. It takes the place of any other
-// source in the options, and sets their node. A node that is given, not "", must be that of the
-// file.
+// source in the options, and sets their node. A node that is not "" must be that of the file.
 func (in *inputs) readState(node string) error {
 	read, err := watch.ReadState(in.FromState)
 	if err != nil {

@@ -42,7 +42,7 @@ type loopbackObserver struct {
 }
 
 // Synced calls route once, after the first run that wrote IPv4 with its guard, if NodePorts
-// answer on loopback addresses. It logs an error. While IPv4 is left out, it does so once, too.
+// answer on loopback addresses. It logs an error. If IPv4 is left out, it does so once before.
 func (o *loopbackObserver) Synced(r syncer.Result) {
 	ipv4 := r.Changes.Families[rules.IPv4]
 	if o.done || ipv4.Err != nil || r.Changes.Unguarded != nil || !r.Ruleset.NodePorts.Localhost || ipv4.LeftOut != nil && o.tried {
@@ -75,8 +75,7 @@ const freeAbove = 2 << 20
 
 // Synced calls settle after the first run that wrote a family. It frees memory only after a run
 // without changes, when what previous runs used is garbage, and always if that run read the
-// kernel back: reading costs many times as much as freeing. It does not wait for the end,
-// because a change may come meanwhile.
+// kernel back, which costs many times as much. It does not wait for the end: a change may come.
 func (o *memoryObserver) Synced(r syncer.Result) {
 	if r.Changes.Families.Synced() != (rules.FamilySet{}) && !o.settled {
 		o.settled = true

@@ -26,8 +26,7 @@ type otherProxyObserver struct {
 	state  otherproxy.State
 }
 
-// Synced adds what a run found to the state. It logs that another proxy is suspected, with an
-// Event on the Node, and that this has ended.
+// Synced adds what a run found. It reports a suspicion, with an Event, and logs its end.
 func (o *otherProxyObserver) Synced(r syncer.Result) {
 	run := otherproxy.Run{End: r.End}
 	if r.Backends != nil && !r.Unchanged { // else the kernel was not read

@@ -76,8 +76,7 @@ func Prepare(ctx context.Context, o options.Options, in io.Reader, log *slog.Log
 	return nil
 }
 
-// startsFromDisk reports whether the daemon has a saved state, from which it starts although
-// its source cannot be read now.
+// startsFromDisk reports whether a saved state lets the daemon start without its source.
 func startsFromDisk(o options.Options, log *slog.Logger) bool {
 	store := stateOf(o)
 	if store == nil {

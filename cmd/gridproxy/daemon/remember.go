@@ -39,7 +39,7 @@ func stateOf(o options.Options) *watch.Store {
 	return watch.NewStore(dir, o.NodeName)
 }
 
-// loadFrom reads the saved state, and logs what cannot be used. It returns false if nothing
+// loadFrom reads the saved state. It logs what cannot be used, and returns false if nothing
 // can.
 func loadFrom(store *watch.Store, log *slog.Logger) (saved state.State, ok bool) {
 	saved, problems, ok := store.Load()
@@ -63,8 +63,7 @@ func (d *daemon) reportSaving(err error) {
 // saveObserver passes on what the kernel enforces, of one family at least.
 type saveObserver struct{ *watch.Saver }
 
-// Synced passes the Snapshot of a run that wrote a family on to the Saver, with the topology
-// keys that were read from it.
+// Synced passes on the Snapshot of a run that wrote, with the topology keys read from it.
 func (o saveObserver) Synced(r syncer.Result) {
 	if r.Backends == nil || r.Changes.Families.Synced() == (rules.FamilySet{}) {
 		return

@@ -60,8 +60,8 @@ func Run(ctx context.Context, o options.Options, in io.Reader, file *watch.FileC
 
 // run starts every part, waits until all have ended, and returns the first error. An error
 // calls cancel, and limits the wait to EndLimit. Only an error of a part ends the daemon
-// without a signal: of the source, of the syncer, of a server with --bind-address-hard-fail, or
-// that --config has changed.
+// without a signal: of the source, the syncer, one with --bind-address-hard-fail, or a new
+// --config.
 func (d *daemon) run(ctx context.Context, cancel context.CancelFunc) error {
 	var parts sync.WaitGroup
 	failed := make(chan error, 1) // the first error
@@ -150,8 +150,7 @@ func percentAfterStart(o options.Options) int {
 	return gcPercentSettled
 }
 
-// setGCPercent sets by how many percent the heap may grow between two garbage collections. It
-// does nothing if GOGC is set.
+// setGCPercent sets by how many percent the heap may grow, unless GOGC is set.
 func setGCPercent(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)

@@ -90,8 +90,7 @@ func (s server) serve(ctx context.Context) error {
 	return nil
 }
 
-// listenAddr returns addr or, for the unspecified address of one family, ":PORT", which listens
-// on both families, as in kube-proxy.
+// listenAddr returns addr, or ":PORT" for the unspecified address: it listens on both families.
 func listenAddr(addr string) string {
 	if ap, err := netip.ParseAddrPort(addr); err == nil && ap.Addr().IsUnspecified() {
 		return ":" + strconv.Itoa(int(ap.Port()))
@@ -99,8 +98,7 @@ func listenAddr(addr string) string {
 	return addr
 }
 
-// newMetricsHandler returns what serves the paths of kube-proxy at --metrics-bind-address,
-// those below /debug/pprof only with profiling.
+// newMetricsHandler serves kube-proxy's paths of --metrics-bind-address, pprof if profiling.
 func newMetricsHandler(metrics prometheus.Gatherer, mode string, profiling bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{DisableCompression: true /* its buffers are 1 MB */}))

@@ -106,8 +106,7 @@ func manifestReport(log *slog.Logger) func(warnings []string, err error) {
 	}
 }
 
-// reportHeld logs that endpoints are held, with an Event on the Node, and that none is any
-// more.
+// reportHeld logs that endpoints are held, with an Event on the Node, or that none is any more.
 func (d *daemon) reportHeld(grace time.Duration, held []topology.HeldEndpoint) {
 	if len(held) == 0 {
 		d.log.Info("no endpoint is held any more: each is ready again, is gone, or its --reconnect-grace is over")

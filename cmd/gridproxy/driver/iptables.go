@@ -71,7 +71,7 @@ func hasFamily(f netfilter.Family) bool {
 	return f == netfilter.IPv4 && ipv4 || f == netfilter.IPv6 && ipv6
 }
 
-// Written reports whether there are chains of a service proxy, or that cannot be found out.
+// Written reports whether there are chains of a service proxy, or the kernel cannot be asked.
 func (c chains) Written() bool { return chainsWritten(c.Variant(), c.names) }
 
 // chainsWritten reports whether the kernel holds chains of a service proxy, in either family,

@@ -41,8 +41,7 @@ func startServers(ctx context.Context, o options.Options, log *slog.Logger) (Run
 }
 
 // retireServers returns a driver over below that drains and removes what mode ipvs has left,
-// and true. It returns below and false if nothing of ours is left, or if that cannot be found
-// out.
+// and true. It returns below and false if nothing of ours is left, or that cannot be found out.
 func retireServers(ctx context.Context, o options.Options, below Running, log *slog.Logger) (Running, bool, error) {
 	if ofProxyBeside(o) {
 		return below, false, nil
@@ -138,8 +137,8 @@ type schedulerObserver struct {
 	instead  string
 }
 
-// Synced reports such Services after every run that decided something: a module may have been
-// loaded since.
+// Synced reports Services whose scheduler the kernel lacks, after every run that decided
+// something: a module may have been loaded since.
 func (o schedulerObserver) Synced(r syncer.Result) {
 	if r.Backends == nil {
 		return // nothing was written
@@ -153,7 +152,7 @@ type retireObserver struct {
 	done bool
 }
 
-// Synced logs, once, after the first run that succeeds and does not ask for another one.
+// Synced logs, once, that nothing is left: after a good run that asks for no further one.
 func (o *retireObserver) Synced(r syncer.Result) {
 	if !o.done && r.Err == nil && r.Changes.Again == 0 {
 		o.done = true

@@ -94,7 +94,7 @@ func (s *Shadow) services() []string {
 	return slices.Compact(names)
 }
 
-// Written reports what it reports of a driver that writes.
+// Written reports whether there are chains of a service proxy, or the kernel cannot be asked.
 func (s *Shadow) Written() bool { return chainsWritten(s.Variant(), s.names) }
 
 // Variant returns which iptables is read.
@@ -143,7 +143,7 @@ type shadowObserver struct {
 // mostNames is how many Services one line of the log names.
 const mostNames = 20
 
-// Synced logs a change, once the shadow is steady.
+// Synced logs what differs, if that has changed and the shadow is steady.
 func (o *shadowObserver) Synced(r syncer.Result) {
 	if r.Err != nil || !o.kernel.steady {
 		return

@@ -89,8 +89,7 @@ type transition struct {
 	events []Event
 }
 
-// compare adds the Events about one Service to t, and what waits for its sender, from its ports
-// before and after. Either may be none.
+// compare adds the Events about one Service to t, by its ports before and after, if any.
 func (t *transition) compare(before, after []*topology.ServicePort) {
 	old, seen := summaryOf(t.prev.self, before)
 	now, counts := summaryOf(t.s.Nodes[t.v.Node], after)

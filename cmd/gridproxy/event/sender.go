@@ -37,9 +37,8 @@ func (x text) reported(waiting, begun bool, ask func() sender) (said, logOnly, w
 
 // senderOf returns which node sends an Event that all nodes of its unit could send: the first
 // one by name. A node without a unit of these keys sends none. If no keys were ever read, all
-// Nodes are one unit. A Snapshot may lack Nodes of that: then it is the first node, by name,
-// that has an endpoint of the Service. It returns notYetKnown if none has one, or if a unit is
-// not watched.
+// Nodes are one unit. If the Snapshot lacks Nodes of that, it is the first node, by name, that
+// has an endpoint of the Service. It returns notYetKnown if none has, or a unit is not watched.
 func senderOf(s topology.Snapshot, node string, port *topology.ServicePort, keys []string) sender {
 	self := s.Nodes[node]
 	unit := explain.Unit(keys, self)

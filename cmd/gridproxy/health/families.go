@@ -14,8 +14,7 @@ type families struct {
 }
 
 // familiesOf returns the families that a run served, and those that this node needs. Loopback
-// and link-local addresses do not count: every kernel has them, even if no peer uses the
-// family.
+// and link-local addresses do not count: every kernel has them.
 func familiesOf(r syncer.Result) families {
 	var now families
 	for f, o := range r.Changes.Families {
@@ -49,8 +48,7 @@ func (s families) required() rules.FamilySet {
 	return required
 }
 
-// ready reports whether each required family has synced at least once. It returns false if none
-// is required.
+// ready reports whether each required family has synced at least once, and one is required.
 func (s families) ready(synced rules.FamilySet) bool {
 	required := s.required()
 	for f := range required {

@@ -32,8 +32,7 @@ func (b backoff) after(now time.Time) backoff {
 	return b
 }
 
-// total returns how long the servers must be well until queries go back to them, from begin to
-// end.
+// total returns how long the servers must be well in all until queries go back to them.
 func (b backoff) total() time.Duration {
 	if len(b.left) < 2 {
 		return 0

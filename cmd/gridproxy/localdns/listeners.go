@@ -11,9 +11,8 @@ import (
 	"gridproxy/rules/dnsredirect"
 )
 
-// keepLooking reports another process at the addresses, once until it is another one, and
-// returns when ctx ends. Two looks have to find it, so that a DNS server that connects again,
-// or ends, is not reported.
+// keepLooking looks for other processes at the addresses until ctx ends, and reports each once.
+// Two looks have to find it: a DNS server may just connect again, or end.
 func (n *Node) keepLooking(ctx context.Context) {
 	tick := time.NewTicker(listenersPeriod)
 	defer tick.Stop()

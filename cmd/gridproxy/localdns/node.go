@@ -238,8 +238,7 @@ func (n *Node) Clients() []Client { return n.server.Clients() }
 // Close closes what NewNode opened. The redirect in the kernel stays.
 func (n *Node) Close() { n.inKernel.Close() }
 
-// Remove removes the sets and addresses that a daemon with --local-dns needed, and counts them
-// in removal.
+// Remove removes, and counts in removal, the sets and addresses of a daemon with --local-dns.
 func Remove(o options.DNS, removal *rules.Removal) error {
 	r, err := dnsredirect.Open(dnsredirect.Config{Addrs: o.Addresses})
 	if err == nil {

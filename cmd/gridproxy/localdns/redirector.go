@@ -155,8 +155,8 @@ func (k *redirector) Run(ctx context.Context) {
 }
 
 // undecided returns the families that keep what the last daemon led. This one has led nothing
-// there since it has names, which is for the time since, and the DNS servers of this node may
-// still be about to connect. A family that was left out once stays out.
+// there since it has names, which it has had for the time since: the DNS servers of this node
+// may still be about to connect. A family that was left out once stays out.
 func (k *redirector) undecided(entries []dnsredirect.Entry, since time.Duration) rules.FamilySet {
 	var all rules.FamilySet
 	for _, addr := range k.config.Addrs {
@@ -226,8 +226,8 @@ func (k *redirector) prepare() {
 	}
 }
 
-// lead takes the paths over, and makes the kernel lead as decided, if that is not so or has to
-// be renewed. It calls Switched for each path that leads elsewhere. A failure is logged and
+// lead notes the paths, and makes the kernel lead as decided, if it does not or that must be
+// renewed. It calls Switched for each path that leads elsewhere. A failure is logged and
 // retried.
 func (k *redirector) lead(paths []Path, entries []dnsredirect.Entry, leave rules.FamilySet) {
 	changed := slices.Concat(k.pending, k.note(paths, time.Now()), k.firstDecided(paths, leave))

@@ -173,8 +173,8 @@ func (s *Server) wake() {
 // Moved returns a channel that receives after a DNS server came, went, or serves elsewhere.
 func (s *Server) Moved() <-chan struct{} { return s.moved }
 
-// allowed returns the PID of the process at the other end. It returns an error unless that is
-// root's, or of the user of this one. The mode of the socket refuses other users too.
+// allowed returns the PID of the process at the other end. It returns an error unless its user
+// is root or that of this process. The mode of the socket refuses other users too.
 func allowed(conn net.Conn) (pid int, err error) {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {

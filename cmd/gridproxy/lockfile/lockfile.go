@@ -31,8 +31,7 @@ func (e HeldError) Error() string {
 
 // Take takes the lock of a file, and makes the file if it is missing. It tries at least once,
 // and until ctx ends; then the error is a HeldError. holder describes this process to others;
-// without it the content of the file stays, which may be another program's. Closing the file
-// releases the lock.
+// if it is empty, the content stays. Closing the file releases the lock.
 func Take(ctx context.Context, path, holder string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

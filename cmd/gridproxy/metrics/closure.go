@@ -81,8 +81,7 @@ func (m *closureMetrics) observeClosure(s topology.Snapshot, v topology.View) {
 	}
 }
 
-// add counts a Service n times, by its ports; -1 takes it out. self are this node's labels; nil
-// = it is unknown.
+// add counts a Service n times; -1 takes it out. self are this node's labels; nil = unknown.
 func (c *closureCounts) add(ports []*topology.ServicePort, self labels.Set, n int) {
 	if len(ports) == 0 {
 		return

@@ -160,8 +160,7 @@ func (m kernelMetrics) observeKernel(r syncer.Result, kernel Kernel) {
 	m.flowsOutlived.Add(float64(r.Flows.Outlived))
 }
 
-// observeQuarantine sets, for each family, the number of quarantined Service ports, and whether
-// Services are without session affinity.
+// observeQuarantine sets the number of quarantined ports, and the lack of affinity, by family.
 func (m kernelMetrics) observeQuarantine(kernel Kernel) {
 	if kernel.Quarantined == nil || kernel.WithoutAffinity == nil {
 		return

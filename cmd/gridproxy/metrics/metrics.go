@@ -85,8 +85,7 @@ func New(reg prometheus.Registerer, start time.Time, kernel Kernel) *Metrics {
 	return m
 }
 
-// Answered counts an answer of the health server at /healthz or /livez, and ignores other
-// paths.
+// Answered counts an answer of the health server at /healthz or /livez, and at no other path.
 func (m *Metrics) Answered(path string, code int) {
 	if c, ok := m.health[path]; ok {
 		c.WithLabelValues(strconv.Itoa(code)).Inc()

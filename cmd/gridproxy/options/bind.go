@@ -82,8 +82,7 @@ func (v bindPort) Set(text string) error {
 	return nil
 }
 
-// unusedPort returns a warning if --NAME-port does not count, because the address has a port of
-// its own.
+// unusedPort returns a warning if --NAME-port does not count, because the address has a port.
 func unusedPort(server, address string, port, preset uint16) []string {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil || port == preset || ap.Port() == port {

@@ -121,8 +121,7 @@ func flagOfField() map[string]string {
 	}
 }
 
-// apply sets the flags of the fields in the file. It returns an error for every wrong field,
-// and a warning for every one without effect.
+// apply sets the flags of the fields in the file. It returns an error for every wrong field.
 func apply(config *kubeproxy.KubeProxyConfiguration, flags *pflag.FlagSet) (warnings []string, problems []error) {
 	names := flagOfField()
 	warnings = defaultServers(config, flags)

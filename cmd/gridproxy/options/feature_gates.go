@@ -45,7 +45,7 @@ func fixedGates() map[string]bool {
 // share the map, so it is never changed.
 type FeatureGates map[string]bool
 
-// Enabled reports whether a gate that has an effect here is on, as it is if no one set it.
+// Enabled reports whether a gate that has an effect here is on, as it is unless set to false.
 func (g FeatureGates) Enabled(name string) bool {
 	enabled, set := g[name]
 	return enabled || !set

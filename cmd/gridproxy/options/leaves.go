@@ -78,8 +78,7 @@ func walkStruct(v reflect.Value, path string, emit func(leaf)) {
 	}
 }
 
-// join returns a list as a flag takes it, with commas. One empty element gives ",", since "" is
-// an empty list.
+// join returns a list as a flag takes it. One empty element gives ",": "" is an empty list.
 func join(list reflect.Value) string {
 	words := make([]string, list.Len())
 	for i := range words {

@@ -85,8 +85,7 @@ func Parts() []Part {
 	return append(all, "iptables")
 }
 
-// parseProxyMode returns the mode of a name. An empty one, as in the file of kubeadm, is the
-// default.
+// parseProxyMode takes an empty name, as in the file of kubeadm, for the default.
 func parseProxyMode(text string) (Mode, error) {
 	switch text {
 	case "":

@@ -212,7 +212,7 @@ func parseMaster(text string) (string, error) {
 	return text, nil
 }
 
-// parseScore parses a value of oom_score_adj. It returns nil for an empty text: stays as it is.
+// parseScore parses a value of oom_score_adj. An empty text gives nil: no change.
 func parseScore(text string) (*int16, error) {
 	if text == "" {
 		return nil, nil
@@ -231,8 +231,8 @@ func printScore(score *int16) string {
 	return strconv.Itoa(int(*score))
 }
 
-// parseVersionFlag reports whether a value of --version asks for it: true or, as in kube-proxy,
-// raw. Another version is an error.
+// parseVersionFlag returns true for true and, as in kube-proxy, raw; another version is an
+// error.
 func parseVersionFlag(text string) (bool, error) {
 	if text == "raw" {
 		return true, nil

@@ -51,8 +51,7 @@ type Evidence struct {
 	Latest   rules.OtherWrites
 }
 
-// Next returns the State after one more run. It forgets everything after l.Quiet without a
-// finding.
+// Next returns the State after one more run. It starts again after l.Quiet without a finding.
 func Next(s State, r Run, l Limits) State {
 	if !s.last.IsZero() && r.End.Sub(s.last) >= l.Quiet {
 		s = State{}

@@ -78,8 +78,7 @@ func (s Status) startsWith() string {
 	return "Services, EndpointSlices and Nodes have not all been read from the " + s.Daemon.Source + " yet"
 }
 
-// knowledgeProblems calls add with each problem that makes the known state of the cluster out
-// of date.
+// knowledgeProblems calls add with each reason why what is known of the cluster is outdated.
 func knowledgeProblems(s Status, add func(string, ...any)) {
 	k := s.Knowledge
 	if lost := s.age(k.LostSince); !k.LostSince.IsZero() && (lost >= s.limit() || k.Snapshot.IsZero()) {
