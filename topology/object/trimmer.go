@@ -174,13 +174,16 @@ func (t *Trimmer) Service(s *corev1.Service) *corev1.Service {
 	return out
 }
 
+func (t *Trimmer) newSlice(s *discoveryv1.EndpointSlice) *topology.Slice {
+	if t.Names {
+		return topology.NewSliceWithNames(s)
+	}
+	return topology.NewSlice(s)
+}
+
 // Slice reads an EndpointSlice, and stores equal names once.
 func (t *Trimmer) Slice(s *discoveryv1.EndpointSlice) *topology.Slice {
-	read := topology.NewSlice
-	if t.Names {
-		read = topology.NewSliceWithNames
-	}
-	out := read(s)
+	out := t.newSlice(s)
 	out.Namespace = t.name(out.Namespace)
 	together(&out.Name, &out.ResourceVersion, &out.Service)
 	out.ShareNames(t.name)

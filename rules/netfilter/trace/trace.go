@@ -155,7 +155,9 @@ func (w *walk) outcome(flows []flow) Outcome {
 		merged[end] = f
 	}
 	out := Outcome{Problems: w.problems}
-	for _, end := range slices.SortedFunc(maps.Keys(merged), compareEnds) {
+	ends := slices.AppendSeq(make([]End, 0, len(merged)), maps.Keys(merged))
+	slices.SortFunc(ends, compareEnds)
+	for _, end := range ends {
 		f := merged[end]
 		end.P = f.weight.probability()
 		out.Ends = append(out.Ends, end)
